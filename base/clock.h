@@ -1,9 +1,10 @@
 // A monotonic clock that is cheap enough to be read in every round of a polling loop: the CPU's time-stamp counter
 // (TSC), scaled to the nanoseconds of CLOCK_MONOTONIC.
 //
-// The scale is derived from two readings of the TSC and CLOCK_MONOTONIC some time apart. With 100 ms in between it is
+// The scale is derived from two readings of the TSC and CLOCK_MONOTONIC. If the readings are 100 ms apart, the scale is
 // accurate to about 1 ppm. The TSC is used only if it is invariant (CPUID leaf 0x80000007), that is, has a constant
-// rate and never stops. On other CPUs the clock reads CLOCK_MONOTONIC, which takes several times as long.
+// rate and never stops. On other CPUs the clock reads CLOCK_MONOTONIC, which takes several times as long as reading the
+// TSC.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ class Clock {
   /// plausible. Call it at least 50 ms after construction, while no other thread reads the clock.
   void calibrate();
 
-  /// Returns approximately the time of CLOCK_MONOTONIC. Monotonic on one CPU. Differs by less than a microsecond
-  /// between the CPUs of a machine that synchronises their TSCs.
+  /// Returns approximately the time of CLOCK_MONOTONIC. On one CPU, this time never decreases. If a machine
+  /// synchronises the TSCs of its CPUs, the times on two CPUs differ by less than a microsecond.
   [[nodiscard]] Nanos now() const {
 #if defined(__x86_64__)
     if (multiplier_ != 0) [[likely]] {

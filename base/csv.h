@@ -55,8 +55,8 @@ class CsvReader {
   std::vector<std::string_view> columns_;
 };
 
-/// Returns `text` as a field of a table (RFC 4180), in quotes if needed. A spreadsheet treats text as a formula if it
-/// is no number and begins with = + - @, a tab or a carriage return. Such text gets a leading apostrophe, which marks
+/// Returns `text` as a field of a table (RFC 4180), in quotes if needed. A spreadsheet treats a field as a formula if
+/// the field is no number and begins with = + - @, a tab or a carriage return. An apostrophe before such a field marks
 /// it as text.
 std::string csv_field(std::string_view text);
 

@@ -92,10 +92,10 @@ constexpr std::size_t count_members() {
     return N;
 }
 
-/// The list of T's fields, in the order of writing.
+/// Returns the list of T's fields, in the order in which files contain them.
 template <typename T, typename Base = T, typename... Entries>
 consteval auto list_of(Entries... entries) {
-  // A base counts as one initialiser. Counting all members of T instead would take the compiler too long.
+  // A base counts as one initialiser. count_members<T>() is not used here, because it would take the compiler too long.
   constexpr std::size_t members = sizeof...(Entries) - (std::is_same_v<T, Base> ? 0 : count_members<Base>() - 1);
   static_assert(!internal::takes<T>(std::make_index_sequence<members + 1>()),
                 "this struct has a member that its list of fields lacks: add it as field(), or as left_out()");

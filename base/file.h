@@ -19,8 +19,8 @@ struct TextFile {
 
 /// Returns the contents of a regular file or of a pipe, such as a shell's <(...). A pipe that no process has open for
 /// writing counts as empty. Throws InputError "NAME: cause; cure" for devices, folders, unreadable files, and files
-/// longer than `expected.max_bytes`. If the file does not exist, the cure names a file with a similar name in its
-/// folder, if there is one. `name` is the name of the file in messages.
+/// longer than `expected.max_bytes`. If `path` does not exist but its folder contains a file with a similar name, the
+/// cure names that file. `name` is the name of the file in messages.
 std::string read_text_file(const std::filesystem::path& path, std::string_view name, const TextFile& expected);
 
 /// During its lifetime, calls `on_read` for each file that read_text_file() reads in this thread. A thread can have at
@@ -44,14 +44,14 @@ class FileObserver {
 /// The file that a name refers to after all links have been followed.
 struct OutputTarget {
   std::filesystem::path path;     ///< path without links; the file may not exist
-  std::optional<int> descriptor;  ///< a descriptor of this process that `path` names (/dev/stdout, /dev/fd/N)
+  std::optional<int> descriptor;  ///< this process's descriptor if `path` names one (/dev/stdout, /dev/fd/N)
 };
 /// Follows the links in `name`, including links to missing files. Throws InputError "NAME: cause; cure" if one of the
 /// links or the file is planted. Planted means that it is in a shared folder such as /tmp (writable by all, sticky bit
 /// set) and belongs to neither this user, nor root, nor the owner of the folder. Linux has this rule for links
 /// (proc_sys_fs(5), "protected_symlinks").
 OutputTarget output_target(const std::filesystem::path& name);
-/// Throws like output_target(). For files that are created by other means than this header.
+/// Throws like output_target(). For code that creates files without the functions of this header.
 void refuse_planted_links(const std::filesystem::path& name);
 
 /// Replaces the contents of file `path` by `text` in one step: writes `text` to a new file with an unpredictable name

@@ -1,6 +1,6 @@
-// Checks untrusted JSON before it is parsed. A DOM parser may need a hundred times the bytes of a malicious text
-// ("[[[[..." or "[],[],..."), so nesting depth and number of values are counted first. This takes one pass without
-// allocation, and does not depend on the JSON library.
+// Checks untrusted JSON before it is parsed. For each byte of a malicious text ("[[[[..." or "[],[],..."), a DOM parser
+// may need a hundred bytes of memory. So nesting depth and number of values are counted first. This takes one pass
+// without allocation, and does not depend on the JSON library.
 #pragma once
 
 #include <concepts>

@@ -25,9 +25,9 @@ inline constexpr Nanos kLongestSleep{20'000'000};
 /// Statistics of how regularly a loop ran. They show delays caused by the machine.
 struct LoopCounters {
   std::uint64_t rounds = 0;
-  Nanos longest_gap;         ///< maximum time between two rounds; includes wake-up delays above 1 ms
-  std::uint64_t stalls = 0;  ///< number of gaps above 1 ms
-  Nanos stalled;             ///< total length of the gaps that `stalls` counts
+  Nanos longest_gap;         ///< maximum of times between two rounds and of wake-up delays above 1 ms
+  std::uint64_t stalls = 0;  ///< number of times between rounds, and of wake-up delays, above 1 ms
+  Nanos stalled;             ///< total length of the times and delays that `stalls` counts
   std::uint64_t sleeps = 0;
   Nanos slept;
   Nanos max_overslept;  ///< maximum delay after the requested wake-up time
@@ -66,8 +66,8 @@ class RunThread {
 template <typename Source>
 class BasicLoopTime {
  public:
-  /// Starts a loop. `source` must outlive this object. The time of the loop is the time of `source` minus `shift`; its
-  /// first value is `now`. Does not reset `counters`.
+  /// Starts a loop. `source` must outlive this object. The time of the loop begins at `now`, and continues as the time
+  /// of `source` minus `shift`. Does not reset `counters`.
   void start(Source& source, Nanos shift, Nanos now) {
     source_ = &source;
     shift_ = shift;
@@ -117,8 +117,8 @@ class BasicLoopTime {
     counters.min_nap_overslept = std::min(counters.min_nap_overslept, overslept);
   }
 
-  /// Calls sleep(), which is expected to take `wanted`, and counts the sleep. Returns how much longer than `wanted` it
-  /// took.
+  /// Calls sleep(), which is expected to take `wanted`, and counts the sleep. Returns how much longer than `wanted` the
+  /// sleep took.
   template <typename Sleep>
   Nanos count_sleep(Nanos wanted, Sleep sleep) {
     const Nanos time = now();

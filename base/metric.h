@@ -11,19 +11,19 @@
 namespace mltcp {
 
 struct Metric {
-  /// Name in Prometheus, without the leading "mltcp_" and family. Contains the base unit, and ends in _total for a
-  /// counter. Null if the metric is not exported.
+  /// Last part of the name in Prometheus, which is "mltcp_FAMILY_NAME". Contains the base unit, and ends in _total for
+  /// a counter. Null if the metric is not exported.
   const char* name = nullptr;
   const char* help = nullptr;   ///< description of one line
-  const char* shown = nullptr;  ///< name in snapshots of running processes; null if it is the name of the field
+  const char* shown = nullptr;  ///< name in snapshots of running processes; null if the field's own name is shown
 };
 
 constexpr bool is_counter(std::string_view name) { return name.ends_with("_total"); }
 template <typename Entry>
 inline constexpr bool kIsMetric = std::is_same_v<decltype(std::remove_cvref_t<Entry>::about), Metric>;
 
-/// Adds each field of `from` to the same field of `to`. Fields of type Nanos are round-trip times, of which `to` gets
-/// the maximum instead.
+/// Adds each field of `from` to the same field of `to`. Fields of type Nanos are round-trip times, which are not added:
+/// `to` gets the maximum of both.
 template <HasFields T>
 constexpr void add_up(T& to, const T& from) {
   for_each_field<T>([&](const auto& entry) {

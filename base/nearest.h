@@ -9,8 +9,8 @@
 namespace mltcp {
 
 /// Returns the word among `known` with the minimum edit distance to `word`, or the first of several such words. An edit
-/// inserts, deletes or replaces a letter, or swaps two neighbouring letters. Empty if the distance exceeds both two and
-/// a third of the length of `word`, or if `word` has more than 40 letters.
+/// inserts, deletes or replaces a letter, or swaps two neighbouring letters. Empty if the distance is above 2 and is
+/// also above one third of the length of `word`. Also empty if `word` has more than 40 letters.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace mltcp

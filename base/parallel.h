@@ -42,7 +42,7 @@ void in_parallel(std::uint32_t threads, std::size_t count, const Body& body) {
   } const results(body);
   arena.execute([&] {
     tbb::task_group_context context;
-    // Each thread gets one task at a time, because tasks differ in length and few may be left.
+    // Each thread gets one task at a time, because tasks differ in length, and there may be few tasks.
     tbb::parallel_for(
         tbb::blocked_range<std::size_t>(0, count, 1),
         [&](const tbb::blocked_range<std::size_t>& range) {

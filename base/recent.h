@@ -1,6 +1,6 @@
 // A cache for look-ups in a map with integer keys: 16 pointers, selected by the low bits of the key. The map is
-// searched only if the requested key differs from the last one with the same low bits. The pointers refer to nodes of
-// the map, which must not move. Copying empties the cache of the destination. Moving empties both caches.
+// searched only if the requested key differs from the key last requested with the same low bits. The pointers refer to
+// nodes of the map, which must not move. Copying empties the cache of the destination. Moving empties both caches.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ class Recent {
     return *this;
   }
 
-  /// Returns the value of key `number` from the cache. If it is not cached, calls look_up(), which returns a reference
-  /// to the value, and caches that.
+  /// Returns the value of key `number` from the cache. If the value is not cached, calls look_up(), which returns a
+  /// reference to the value, and caches the reference.
   template <typename LookUp>
   T& get(std::uint32_t number, LookUp look_up) {
     Entry& entry = entries_[number % entries_.size()];

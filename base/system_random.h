@@ -9,17 +9,18 @@
 
 namespace mltcp {
 
-/// Returns how many times this process is known to have become a copy of another process with the same memory: as the
-/// child of a fork(), or because its machine was resumed from a snapshot. Starts at 0. When the number changes, replace
-/// all keys that must never be used twice with the same nonce. May be called from any thread.
+/// Returns how many times this process is known to have become a copy of another process, with the same memory. A
+/// process becomes a copy if it is the child of a fork(), or if its machine is resumed from a snapshot. The number
+/// starts at 0. When it changes, replace all keys that must never be used twice with the same nonce. May be called from
+/// any thread.
 std::uint32_t process_copies() noexcept;
 /// Records that this process has become a copy of another process. May be called from any thread and from signal
 /// handlers.
 void note_process_copy() noexcept;
 
-/// Fills `out` with new random bytes from the kernel. Keeps no buffer, which a copy of the process would share, so use
-/// it for keys. May block while the system boots. Throws RunError if the system has no random numbers, which can only
-/// happen in the first call of a process.
+/// Fills `out` with new random bytes from the kernel. Suitable for keys, because it keeps no buffer that a copy of the
+/// process would share. May block while the system boots. Throws RunError if the system has no random numbers, which
+/// can only happen in the first call of a process.
 void draw_system_random(std::span<std::byte> out);
 
 /// Buffers random numbers, to make few system calls. Discards the buffer when process_copies() changes.

@@ -7,9 +7,9 @@
 
 namespace mltcp {
 
-/// Returns whether a character is visible and safe in a one-line message on a terminal. Control characters (including
-/// U+0080 to U+009F), line separators, invisible characters (U+200B) and characters that reorder others (U+202E) are
-/// not.
+/// Returns whether a character is visible and safe in a one-line message on a terminal. Returns false for control
+/// characters (including U+0080 to U+009F), line separators, invisible characters such as U+200B, and characters that
+/// reorder other characters, such as U+202E.
 bool is_printable(char32_t code);
 
 /// Returns `text` with '?' in place of each unprintable character and of each byte that is not valid UTF-8. ASCII

@@ -35,8 +35,8 @@ inline std::vector<std::string_view> words_of(std::string_view text, std::string
   return words;
 }
 
-/// Returns all of `text` as a number in the format of std::from_chars(). Empty if `text` is no number, or if `Number`
-/// cannot represent it.
+/// Converts `text` to a number. Returns empty if the whole of `text` is not a number in the format of
+/// std::from_chars(), or if `Number` cannot represent the value.
 template <typename Number>
 std::optional<Number> number_from(std::string_view text) {
   Number value = 0;
@@ -45,7 +45,7 @@ std::optional<Number> number_from(std::string_view text) {
   return value;
 }
 
-/// Returns all of `text` as a number; empty if it is not a number from `min` to `max`.
+/// Converts `text` to a number. Returns empty if the whole of `text` is not a number from `min` to `max`.
 template <typename Number>
 std::optional<Number> number_from(std::string_view text, std::type_identity_t<Number> min,
                                   std::type_identity_t<Number> max) {

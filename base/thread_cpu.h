@@ -17,7 +17,7 @@ inline int keep_thread_on(unsigned cpu) {
   return pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }
 
-/// Returns the number of the CPU that `cores` names, on which a host polls its port; -1 if `cores` is empty. Throws
+/// Returns the number of the CPU on which a host polls its port, from the text `cores`; -1 if `cores` is empty. Throws
 /// InputError if `cores` is not a number, or if this process may not use that CPU.
 int named_cpu(const std::string& cores);
 

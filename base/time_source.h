@@ -9,7 +9,8 @@
 
 namespace mltcp {
 
-/// During its lifetime, sleeps of the calling thread end about 50 us less late than with Linux's default timer slack.
+/// During its lifetime, sleeps of the calling thread end closer to the requested time: about 50 us earlier than with
+/// Linux's default timer slack.
 class PreciseSleep {
  public:
   PreciseSleep();
@@ -37,7 +38,7 @@ class TimeSource {
   virtual void end_loop() {}
   /// Returns the current time, which never decreases.
   virtual Nanos now() = 0;
-  /// Pauses briefly in favour of the CPU's other hardware thread, without yielding the CPU.
+  /// Pauses briefly in favour of other hardware threads of the same core, without giving up the CPU.
   virtual void pause() = 0;
   /// Sleeps for `duration`, which must be above 0 and less than a second. The sleep may end late.
   virtual void sleep(Nanos duration) = 0;

@@ -113,15 +113,16 @@ class Topology {
   [[nodiscard]] std::uint32_t racks() const { return racks_; }
   [[nodiscard]] std::uint32_t rack(Host host) const { return rack_of_[host]; }
 
-  /// Maximum rate of a host's outgoing link; 0 if there are no such links.
+  /// Maximum rate of all links that lead from hosts; 0 if no link leads from a host.
   [[nodiscard]] Rate fastest_host() const { return fastest_host_; }
   /// Upper bound of the total delay of a shortest path between two hosts. Exact if all links of a tier have the same
   /// delay.
   [[nodiscard]] Nanos longest_delay() const { return longest_delay_; }
   /// Returns whether some node may have to choose between several links on the way to a host.
   [[nodiscard]] bool has_choices() const { return has_choices_; }
-  /// Maximum over all switches with links to other switches: total rate of the links from hosts, divided by total rate
-  /// of the links to other switches. 1 if there is only one rack.
+  /// Returns the maximum of a ratio over all switches that have links to other switches. The ratio is the total rate of
+  /// a switch's links from hosts, divided by the total rate of its links to other switches. Returns 1 if there is only
+  /// one rack.
   [[nodiscard]] double oversubscription() const;
 
   /// Sets `choices` to the links from `at` that begin a shortest path to `to`, in ascending order; empty if there is no
@@ -161,7 +162,7 @@ class Topology {
     Nanos delay;
   };
 
-  /// Requires that the first `hosts` names are those of hosts, and that each link connects two different valid nodes.
+  /// Requires that the first `hosts` names belong to hosts, and that each link connects two different valid nodes.
   Topology(std::uint32_t hosts, std::vector<std::string> names, std::vector<Edge> links);
   void finish();
   void check_joined() const;
@@ -177,10 +178,10 @@ class Topology {
   std::vector<Edge> links_;
   std::unordered_map<Link, std::string> link_names_;  ///< names other than "FROM -> TO"
   std::vector<Link> out_links_, in_links_;            ///< grouped by node
-  std::vector<std::uint32_t> out_begin_, in_begin_;   ///< by node: index of its first link above; one more at the end
+  std::vector<std::uint32_t> out_begin_, in_begin_;   ///< by node: start of its links above; one more entry at the end
   std::vector<std::uint32_t> rack_of_;                ///< by host: its rack
   std::vector<Host> rack_host_;                       ///< by rack: one of its hosts
-  std::vector<std::uint16_t> distance_;               ///< by rack, then switch: number of links to a host of the rack
+  std::vector<std::uint16_t> distance_;               ///< by rack, then switch: their distance in links
   std::optional<LeafSpineShape> shape_;
   Rate fastest_host_;
   Nanos longest_delay_;

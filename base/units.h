@@ -50,8 +50,8 @@ constexpr Nanos operator+(Nanos a, Nanos b) { return Nanos(a.count + b.count); }
 constexpr Nanos operator-(Nanos a, Nanos b) { return Nanos(a.count - b.count); }
 constexpr Nanos operator*(Nanos a, std::int64_t k) { return Nanos(a.count * k); }
 constexpr Nanos operator/(Nanos a, std::int64_t k) { return Nanos(a.count / k); }
-/// Returns the offset of `time` within its period, from 0 to less than `period`. A period begins at time 0. `period`
-/// must be above 0.
+/// Returns the offset of `time` within its period, from 0 to less than `period`. Periods follow each other, and one
+/// begins at time 0. `period` must be above 0.
 constexpr Nanos modulo(Nanos time, Nanos period) {
   const std::int64_t rest = time.count % period.count;
   return Nanos(rest < 0 ? rest + period.count : rest);
@@ -104,15 +104,15 @@ struct Rate {
 /// The parsers below read values with units, as in experiment files. They ignore white space around number and unit.
 /// They throw InputError (base/error.h) that names the text, the cause and the accepted form.
 
-/// Parses a duration such as "150 ms"; units ns, us, ms, s, min. Must not be negative, and must be below 292 years.
+/// Parses a duration such as "150 ms"; units ns, us, ms, s, min. The duration must be 0 or more, and below 292 years.
 Nanos parse_duration(std::string_view text);
-/// Parses a size such as "13.5 MB"; units B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024). Must
-/// not be negative.
+/// Parses a size such as "13.5 MB"; units B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024). The
+/// size must not be negative.
 Bytes parse_bytes(std::string_view text);
-/// Parses a rate such as "1 Gbps"; units bps, kbps, Mbps, Gbps, Tbps (powers of 1000). Must not be negative.
+/// Parses a rate such as "1 Gbps"; units bps, kbps, Mbps, Gbps, Tbps (powers of 1000). The rate must not be negative.
 Rate parse_rate(std::string_view text);
 
-/// Returns a text with a unit that the parsers above read as the same value ("150 ms", "13.5 MB", "1 Gbps").
+/// Returns a text with a unit, such as "150 ms", "13.5 MB" or "1 Gbps". The parsers above read it as the same value.
 std::string to_text(Nanos duration);
 std::string bytes_to_text(Bytes bytes);
 std::string to_text(Rate rate);

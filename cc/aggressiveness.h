@@ -1,5 +1,5 @@
-// The aggressiveness function F of MLTCP (arXiv 2402.09589, section 3; HotNets'24, doi 10.1145/3696348.3696878). F maps
-// the fraction of an iteration's bytes that a job has sent to the gain of the job's increase step.
+// The aggressiveness function F of MLTCP (arXiv 2402.09589, section 3; HotNets'24, doi 10.1145/3696348.3696878). F is
+// the gain of a job's increase step. F depends on the fraction of the iteration's bytes that the job has sent.
 #pragma once
 
 #include <array>

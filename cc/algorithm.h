@@ -40,8 +40,8 @@ struct Capabilities {
 struct PathInfo {
   std::uint32_t max_packet_bytes = 1400;  ///< maximum packet size; unit of the window's additive steps ("SMSS")
   Rate max_rate;                          ///< maximum sending rate; 0 if not known
-  /// The algorithm's parameters, which start() reads by `parameters->of<Swift>()`. Never null, validated, and valid
-  /// only in start().
+  /// The algorithm's parameters, which start() reads by `parameters->of<Swift>()`. The pointer is never null, and may
+  /// be used only in start(). The parameters are in range.
   const Parameters* parameters = &default_parameters;
 };
 
@@ -62,7 +62,8 @@ struct AckSample {
   std::uint32_t ce_packets = 0;  ///< newly acknowledged packets that arrived with a CE mark
   Bytes ce_bytes = 0;
   Nanos latest_rtt;  ///< 0 if the batch gave no RTT sample
-  /// Part of latest_rtt that the peer reports as spent in the peer; 0 with ConnectionConfig::check_peer.
+  /// The part of latest_rtt for which the peer held the packet, as the peer reports; 0 if ConnectionConfig::check_peer
+  /// is set.
   Nanos endpoint_delay;
   std::uint8_t hops = 0;  ///< number of switches on the path to the peer; 0 if not known
   Nanos min_rtt;
@@ -71,11 +72,13 @@ struct AckSample {
   Bytes bytes_in_flight_before = 0;  ///< bytes in flight before this batch was processed
   // The next three members are for BBR (draft-ietf-ccwg-bbr, "Rate Sample": RS.tx_in_flight, RS.delivered, RS.lost).
   // Packets acknowledged after they were declared lost count as lost.
-  Bytes in_flight_when_sent = 0;   ///< bytes in flight when the newest acknowledged packet was sent; at most 4 GiB - 1
-  Bytes delivered_since_sent = 0;  ///< bytes delivered since that packet was sent, including this batch; above 0
-  Bytes lost_since_sent = 0;       ///< bytes lost since that packet was sent, including this batch; correct below 4 GiB
-  std::uint64_t round_count = 0;   ///< number of round trips since the connection began
-  bool cwnd_limited = false;       ///< sending was limited by the window, not by the application or pacing
+  Bytes in_flight_when_sent = 0;  ///< bytes in flight when the newest acknowledged packet was sent; at most 4 GiB - 1
+  /// Bytes delivered since the newest acknowledged packet was sent, including this batch; above 0.
+  Bytes delivered_since_sent = 0;
+  /// Bytes lost since the newest acknowledged packet was sent, including this batch; correct below 4 GiB.
+  Bytes lost_since_sent = 0;
+  std::uint64_t round_count = 0;  ///< number of round trips since the connection began
+  bool cwnd_limited = false;      ///< sending was limited by the window, not by the application or pacing
   bool app_limited = false;
   bool in_recovery = false;    ///< all acknowledged packets were sent before the last congestion response
   double gain = 1.0;           ///< multiplies the increase step; above 0 and finite
@@ -96,8 +99,8 @@ struct CongestionEvent {
 
 /// Returns the share of the window or rate that a decrease removes in the decrease variant. `share`, in [0, 1), is the
 /// share that the unmodified algorithm removes. A flow with gain F behaves like F flows of which one decreases (MulTCP:
-/// Crowcroft and Oechslin, CCR 28(3), 1998). A gain below 1 removes more than `share`, but the result is at most three
-/// quarters unless `share` is larger.
+/// Crowcroft and Oechslin, CCR 28(3), 1998). A gain below 1 removes more than `share`, but at most three quarters,
+/// unless `share` itself is above three quarters.
 inline double reduction(double share, double decrease_gain) {
   constexpr double max = 0.75;
   return decrease_gain == 1.0 ? share : std::min(share / decrease_gain, std::max(share, max));
@@ -107,8 +110,8 @@ inline double reduction(double share, double decrease_gain) {
 /// showed the losses.
 struct LossReport {
   Nanos now;
-  std::uint32_t packets = 0;     ///< number of these packets; above 0
-  std::uint32_t ce_packets = 0;  ///< marked packets acknowledged by the same batch
+  std::uint32_t packets = 0;     ///< number of packets newly declared lost; above 0
+  std::uint32_t ce_packets = 0;  ///< packets with a CE mark that the batch acknowledges
   Nanos smoothed_rtt;
   Nanos min_rtt;
   bool ecn_works = false;  ///< whether packets are sent ECN-capable and, as far as known, the path carries marks

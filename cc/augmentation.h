@@ -84,7 +84,7 @@ class IterationTracker {
   Bytes bytes_sent_ = 0;
   Bytes bytes_per_iteration_ = 0;
   Bytes max_bytes_ = std::numeric_limits<Bytes>::max();
-  Bytes undeclared_before_ = 0;  ///< undeclared_bytes() of earlier iterations
+  Bytes undeclared_before_ = 0;  ///< undeclared_bytes() of all iterations before the current one
   bool exact_ = false;
 };
 
@@ -109,8 +109,8 @@ class Augmentation {
   IterationTracker tracker;
 
   [[nodiscard]] double gain() const { return iteration_aware_ && tracker.known() ? of_progress() : constant_; }
-  /// Returns the gain divided by its minimum over an iteration, which is 1 or more. For algorithms with
-  /// Capabilities::timed_increase. A constant gain is not divided.
+  /// Returns the gain divided by the minimum of F. This quotient is 1 or more. A constant gain is not divided. For
+  /// algorithms with Capabilities::timed_increase.
   [[nodiscard]] double gain_over_min() const {
     return iteration_aware_ && tracker.known() ? of_progress() * inverse_min_ : constant_;
   }

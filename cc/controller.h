@@ -25,12 +25,13 @@ struct AlgorithmTable {
   void (*on_spurious_congestion)(void* state, Nanos now, Output&);
   void (*on_timer)(void* state, Nanos now, Output&);
   void (*on_idle_restart)(void* state, Nanos now, Output&);
-  void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);  ///< null if the algorithm starts anew
+  /// Null if the algorithm starts anew when packets become longer.
+  void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);
   std::span<const Parameter> parameters;
   // Functions on the algorithm's parameter structure, see parameters.h.
   void (*set_defaults)(void* structure);
   ParameterProblem (*problem_of)(const void* structure);
-  void (*fit)(void* structure, const NetworkInfo&);  ///< null if there is nothing to fit
+  void (*fit)(void* structure, const NetworkInfo&);  ///< null if no parameter depends on the network
 };
 
 class Controller {

@@ -6,10 +6,11 @@
 // - Notification point (section 3.1). The paper's receiver sends at most one notification per flow and interval N. In
 //   this transport the receiver echoes exact counts of marked packets, so the sender applies the rule: marks count as a
 //   notification if the last notification is at least N ago. The paper's receiver also sends a notification at the end
-//   of N if marks arrived within N. If queue and path take N or longer, the marked packets were sent before the cut
-//   could take effect, and would cause a second cut for the same queue. If the link marks at a threshold, this rule
-//   would cut all flows once in every N. In a test like tests/sim/duel_test.cpp, two flows then used 80% of the link
-//   instead of 88%. With gains of 1 and 4 their shares were 0.41 and 0.59 instead of 0.2 and 0.8.
+//   of N if marks arrived within N. This implementation omits this second rule. If queue and path take N or longer, the
+//   marked packets were sent before the cut could take effect, and would cause a second cut for the same queue. If the
+//   link marks at a threshold, the second rule would cut all flows once in every N. In a test like
+//   tests/sim/duel_test.cpp, two flows then used 80% of the link instead of 88%. With gains of 1 and 4, the flows'
+//   shares of the link were 0.41 and 0.59 instead of 0.2 and 0.8.
 // - The byte counter counts acknowledged bytes, one round trip after they were sent.
 // - The alpha timer is evaluated lazily: elapsed periods K are applied when alpha is used next. The timer of rate
 //   increases runs only while the rate is below line rate.
@@ -31,13 +32,13 @@
 // With MLTCP, the steps R_AI and R_HAI are multiplied by the gain (arXiv 2402.09589, section 3) and divided by the
 // minimum gain, see Capabilities::timed_increase. Steps of the timer use the gain of the latest acknowledgement.
 //
-// The paper's R_AI and T are chosen for long flows. With them a flow takes 27 ms to regain half of a link, at any rate.
-// Shares follow the gains only if this time is short compared with a job's burst. If it exceeds a quarter of the
-// burst's duration at line rate, the steps of a flow under MLTCP are enlarged until the time is a quarter of the
-// duration, with R_AI at most 1/50 of the line rate at the minimum gain.
+// The paper's R_AI and T are chosen for long flows. With these values a flow takes 27 ms to regain half of a link,
+// whatever the link's rate. Shares follow the gains only if this time is short compared with a job's burst. If this
+// time exceeds a quarter of the burst's duration at line rate, the steps of a flow under MLTCP are enlarged until the
+// time is a quarter of the duration. R_AI at the minimum gain is enlarged to at most 1/50 of the line rate.
 //
 // Larger steps must not outrun the cuts. Let D be the time between two notifications of a flow. If D is at least F * T,
-// the duration of fast recovery, then fast recovery undoes each cut before the next one, so the steps dominate, and the
+// the duration of fast recovery, fast recovery undoes each cut before the next one. The steps then dominate, and the
 // rates of n flows add up to n times their equilibrium. D grows with n, because a flow is only notified of its own
 // packets. With 24 flows on 1 Gbps, D was 290 us, and nine of ten packets were lost. So flows under MLTCP
 // - take no additive step between a cut and the next unmarked acknowledgement, because there is no free capacity as
@@ -79,7 +80,7 @@ class Dcqcn {
                                                          "shortest time between two notifications of marks to a flow"),
       parameter<&DcqcnParameters::alpha_interval>("alpha_interval", above(0),
                                                   "alpha falls after this time without a notification"),
-      // With a shorter interval the rate would return to line rate before the receiver can echo marks.
+      // With an interval below 1 us the rate would return to line rate before the receiver can echo marks.
       parameter<&DcqcnParameters::increase_interval>("increase_interval", at_least(Nanos(1'000)),
                                                      "time between two rate increases of the timer"),
       parameter<&DcqcnParameters::increase_bytes>("increase_bytes", at_least(1'000).or_zero("2 ms of the job's rate"),
@@ -114,8 +115,8 @@ class Dcqcn {
   /// Returns the factor, besides the gain, by which R_AI and R_HAI are enlarged now; 0 if no additive step is allowed
   /// yet.
   [[nodiscard]] double scale_of_step() const;
-  /// Decreases the rate as `times` notifications in a row would. Does nothing if the latest notification was within the
-  /// notification interval.
+  /// Decreases the rate as `times` notifications in a row would. Does nothing if less than the notification interval
+  /// has passed since the latest notification.
   void notify(Nanos now, double decrease_gain, int times);
   [[nodiscard]] int notifications_of(const AckSample& ack) const;
   void restart_increase(Nanos now);

@@ -4,8 +4,8 @@
 // Growth, timeouts and idle restarts are the same as in Reno. In response to marks, the window is reduced by the share
 // alpha / 2, where alpha is the moving average of the fraction of marked bytes, sampled once per window of data.
 //
-// Section 3.5 responds to every loss as Reno does. Here this response applies only to losses that are a sign of
-// congestion although the path marks (loss_judge.h), and to all losses if ECN does not work.
+// In RFC 8257 section 3.5, every loss causes the same response as in Reno. Here this response applies only to losses
+// that are a sign of congestion although the path marks (loss_judge.h), and to all losses if ECN does not work.
 //
 // With a gain F, congestion avoidance adds F packets per window instead of one. Alpha and slow start are not scaled,
 // because they measure the path.

@@ -2,8 +2,9 @@
 // their F, as if congestion control converged instantly.
 //
 // For two identical jobs, HotNets'24 (doi 10.1145/3696348.3696878) derives how far their starts move apart per
-// iteration: shift(d) = S d (aT - d) / (aT I + d S). T is the period (compute plus communication alone), a the fraction
-// of communication, d the offset between the starts (0 <= d <= aT), and F(x) = S x + I the aggressiveness.
+// iteration: shift(d) = S d (aT - d) / (aT I + d S). T is the period: the time of an iteration of a job that has the
+// link to itself. The other symbols are: a, the fraction of T that is communication; d, the offset between the starts
+// (0 <= d <= aT); F(x) = S x + I, the aggressiveness.
 #pragma once
 
 #include <span>
@@ -14,7 +15,7 @@
 namespace mltcp::cc {
 
 struct FluidPair {
-  double period = 1.0;       ///< T: length of an iteration alone on the link, in any unit of time; above 0
+  double period = 1.0;       ///< T: duration of an iteration without other jobs, in any unit of time; above 0
   double up_fraction = 0.5;  ///< a: fraction of the period that is communication, in (0, 1)
   struct Linear {
     double slope = 1.75;  ///< 0 is fair sharing
@@ -24,8 +25,8 @@ struct FluidPair {
   /// Returns by how much the offset grows in an iteration that starts at offset `delta`; 0 if the communication phases
   /// do not overlap.
   [[nodiscard]] double shift(double delta) const;
-  /// Returns the length of the earlier job's iteration that starts at offset `delta`, in the unit of `period`. The
-  /// communication phases overlap, and share the link, for aT - delta.
+  /// Returns the length of an iteration of the job that starts first, if the iteration starts at offset `delta`; in the
+  /// unit of `period`. If the communication phases overlap, the iteration is longer than `period`.
   [[nodiscard]] double first_job_iteration(double delta) const;
   /// Returns the offsets at the start of iterations 0 to `iterations`. The first one is `delta`.
   [[nodiscard]] std::vector<double> trajectory(double delta, int iterations) const;

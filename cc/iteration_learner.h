@@ -15,9 +15,9 @@
 //              recurring gap is much larger. Each recurrence counts as the logarithm of its improbability, in bits. The
 //              required 20 bits take three iterations of exactly equal bytes, or more iterations if bytes differ
 //   tracking   an iteration begins with the first large gap within 1/32 of the predicted position
-//   longer     if gaps four times as long recur, they separate the iterations, and the shorter gaps separated gradient
-//   buckets failure    if there is no gap at the predicted position, or a large gap elsewhere, the iteration is
-//   unknown. A
+//   longer     if gaps four times as long recur, they separate the iterations. The shorter gaps then only separated
+//              gradient buckets
+//   failure    if there is no gap at the predicted position, or a large gap elsewhere, the iteration is unknown. A
 //              proven period is resumed after one more iteration that fits. After a period that failed early, the next
 //              period needs twice as much evidence
 //
@@ -70,13 +70,13 @@ class IterationLearner {
     Bytes position = 0;
     Nanos length;
     Nanos end;                 ///< time when the following burst began
-    std::uint64_t larger = 0;  ///< number of later gaps that are at least as long
+    std::uint64_t larger = 0;  ///< number of later gaps that are at least as long as this gap
   };
   static_assert(sizeof(Gap) == 32);
   struct Period {
     Bytes bytes = 0;
     Nanos gap;                      ///< the smallest gap that recurred
-    std::uint32_t recurrences = 0;  ///< recurrences of the boundary gap
+    std::uint32_t recurrences = 0;  ///< number of recurrences of the gap at the boundary
     bool flawless = false;          ///< whether every large gap recurred
   };
   static constexpr std::size_t kCapacity = 128;

@@ -2,8 +2,8 @@
 // marks, or by its delay.
 //
 // Such a path signals before its queue overflows. A light loss on a path that is trusted to signal is no sign of
-// congestion, and the data is only sent again. A path is trusted at first. The trust ends if the path has signalled
-// neither in this round trip nor in the previous one, and one of two things happens:
+// congestion. It causes a retransmission, but no response of the algorithm. A path is trusted at first. The trust ends
+// if the path has signalled neither in this round trip nor in the previous one, and one of two things happens:
 //
 // - A heavy loss occurs. Every heavy loss is a sign of congestion.
 // - Any loss occurs while the round-trip time is more than twice its value at the last signal or, before the first
@@ -13,12 +13,13 @@
 // Without trust, every loss is a sign of congestion. RFC 8311 section 3.1 lets senders choose how to respond to marks
 // and losses. BBR tolerates losses up to 2% of a round trip (draft-ietf-ccwg-bbr, BBR.LossThresh).
 //
-// The trust returns when the path signals. But a window that responds to every loss may never fill a queue that could
-// signal. So the trust also returns if losses continue while less than a quarter as many packets are sent in a round
-// trip as when the trust ended. The sender's own queue then hardly causes these losses. (If the window does not fall
-// that far, the trust returns only with a signal.) The losses may still come from a queue of other flows, which took
-// the capacity. So trust that returned in this way is on trial. It must last for many round trips with about as many
-// packets as when the trust ended. If the trust ends during the trial, twice as many losses are needed next time.
+// The trust returns when the path signals. But a window that responds to every loss may never fill a queue enough to
+// cause a signal. So the trust also returns if losses continue while less than a quarter as many packets are sent in a
+// round trip as when the trust ended. The sender's own queue then hardly causes these losses. (If the window does not
+// fall that far, the trust returns only with a signal.) The losses may still come from a queue of other flows, which
+// took the capacity. So trust that returned in this way is on trial. It must last for many round trips with about as
+// many packets as when the trust ended. If the trust ends during the trial, twice as many losses are needed to restore
+// it the next time.
 //
 // Why this is safe: random loss drops the same share of packets at any rate, but a full queue drops everything above
 // its capacity. A window that keeps growing despite light losses turns them into heavy losses. If the sender's own rate
@@ -40,13 +41,13 @@ class LossJudge {
   static constexpr float kHeavyShare = 0.05F;
   static constexpr float kWeight = 1.0F / 16;       ///< weight of a round trip in the average
   static constexpr std::uint32_t kMinPackets = 32;  ///< a round trip with fewer packets is merged with the next
-  /// Heavy losses in one round trip: at least this many packets.
+  /// Losses of one round trip are heavy only if at least this many packets are lost.
   static constexpr std::uint32_t kSuddenLosses = 9;
-  /// Heavy losses in one round trip: more than 1 / this of its packets.
+  /// Losses of one round trip are heavy only if more than 1 / kSuddenDivisor of its packets are lost.
   static constexpr std::uint32_t kSuddenDivisor = 8;
-  /// Losses restore the trust if a round trip has less than 1 / kFewer of the packets of window_.
+  /// Losses help to restore the trust only in round trips with less than 1 / kFewer of the packets in window_.
   static constexpr std::uint32_t kFewer = 4;
-  static constexpr std::uint32_t kProbation = 16;    ///< number of round trips with a loss that restore the trust
+  static constexpr std::uint32_t kProbation = 16;    ///< number of round trips with losses that restore the trust
   static constexpr std::uint32_t kMaxDoublings = 8;  ///< maximum number of times that kProbation is doubled
   static constexpr std::uint32_t kTrial = 4;  ///< duration of the trial: number of round trips per packet of window_
 
@@ -63,7 +64,7 @@ class LossJudge {
     acked_ = static_cast<std::uint16_t>(std::min(acked_ + packets, kMaxCount));
     signalled_ = signalled_ || signalled;
     const std::uint32_t all = std::uint32_t{acked_} + lost_;
-    const auto rounds = static_cast<std::uint8_t>(round - round_);  // fewer than 256 at a time
+    const auto rounds = static_cast<std::uint8_t>(round - round_);  // always below 256
     if (rounds == 0 || (all < kMinPackets && window_ > 0)) return;
     const std::uint32_t window = std::clamp<std::uint32_t>(all / rounds, 1, kMaxCount);
     if (all < kMinPackets) {  // the first round trip
@@ -124,13 +125,14 @@ class LossJudge {
   }
 
   float average_ = 0;  ///< moving average of the share of lost packets, up to the previous round trip
-  std::uint32_t rtt_at_signal_ =
-      0;                     ///< smoothed RTT in nanoseconds at the path's last signal; 0 if there was no signal yet
+  /// Smoothed RTT in nanoseconds at the path's last signal; 0 if there was no signal yet.
+  std::uint32_t rtt_at_signal_ = 0;
   std::uint16_t acked_ = 0;  ///< packets acknowledged in this round trip
   std::uint16_t lost_ = 0;
   std::uint16_t packets_before_ = 0;  ///< packets in the previous round trip, including lost ones
   std::uint16_t window_ = 0;          ///< packets in a round trip; not updated without trust
-  /// With trust: round trips since the trial began; without trust: round trips with a loss still needed.
+  /// With trust: number of round trips since the trial began. Without trust: number of round trips with a loss that are
+  /// still needed to restore the trust.
   std::uint16_t rounds_ = kMaxCount;
   std::uint8_t round_ = 0;          ///< lowest 8 bits of the count of round trips
   std::uint8_t doublings_ : 4 = 0;  ///< number of times that kProbation is doubled now

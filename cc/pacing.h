@@ -9,7 +9,7 @@
 
 namespace mltcp::cc {
 
-/// Sets out.pacing_rate from out.cwnd_bytes. Leaves it unchanged while no RTT has been measured.
+/// Sets out.pacing_rate from out.cwnd_bytes. Does nothing while no RTT has been measured.
 inline void pace_window(Nanos smoothed_rtt, bool slow_start, Output& out) {
   constexpr double avoidance_gain = 1.25;
   constexpr double slow_start_gain = 2.0;

@@ -134,7 +134,7 @@ constexpr Parameter parameter(std::string_view name, std::string_view help) {
 struct ParameterProblem {
   std::string_view parameter{};  ///< name of the parameter; empty if there is no problem
   std::string_view wanted{};     ///< the valid values, such as "above the notification_interval"
-  std::string_view bound_by{};   ///< name of the other parameter
+  std::string_view bound_by{};   ///< name of the parameter that limits `parameter`
 };
 
 /// Properties of a network that are the same for all its flows.
@@ -143,7 +143,7 @@ struct NetworkInfo {
 };
 
 /// Parameter values of any number of algorithms. Parameters that are not set have their defaults. Any number of
-/// controllers may share an object, because an algorithm copies the values that it needs when it starts.
+/// controllers may share one such object, because an algorithm copies the values that it needs when it starts.
 class Parameters {
  public:
   static constexpr std::size_t kMaxBytes = 256;  ///< maximum size of one algorithm's structure
@@ -177,7 +177,7 @@ class Parameters {
   /// The reason why an algorithm's parameters are invalid.
   struct Objection {
     std::string_view parameter;  ///< name of the invalid parameter; empty if all are valid
-    std::string_view bound_by;   ///< name of the other parameter if two conflict
+    std::string_view bound_by;   ///< name of the parameter that conflicts with `parameter`; empty if none
     std::string text;  ///< message such as "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
   };
   [[nodiscard]] Objection objection(const AlgorithmTable& algorithm) const;
@@ -217,8 +217,8 @@ void set_from_text(Parameters& parameters, std::string_view text);
 /// All parameters at their defaults.
 inline const Parameters default_parameters;
 
-/// Returns the range in words, such as "above 0 and at most 1", or "of 1 kB or more, or 0 for 2 ms of the sender's
-/// rate"; empty if any value is valid.
+/// Returns the range in words, such as "above 0 and at most 1", or "of 1 kB or more, or 0 for 2 ms of the job's rate";
+/// empty if any value is valid.
 std::string range_text(const Parameter& parameter);
 
 }  // namespace mltcp::cc

@@ -30,13 +30,13 @@ const AlgorithmTable& find_algorithm(std::string_view name);
 /// Adds an algorithm under its name. Does nothing if the same table is already registered. `table` must exist until the
 /// program ends. Throws InputError if the name is taken, or if there are already kMaxAlgorithms.
 const AlgorithmTable& register_algorithm(const AlgorithmTable& table);
-/// Adds algorithm `State`. Throws like the function above.
+/// Adds algorithm `State`. Throws like register_algorithm(table).
 template <typename State>
 const AlgorithmTable& register_algorithm() {
   return register_algorithm(table_of<State>());
 }
 
-/// Describes a shared object with algorithms. Returned by the function mltcp_cc_library() of the shared object (below).
+/// Describes a shared object with algorithms. The shared object's function mltcp_cc_library() returns it.
 struct AlgorithmLibrary {
   std::uint64_t abi = 0;  ///< kLibraryAbi at the build of the shared object; must stay the first member, with this type
   const AlgorithmTable* const* tables = nullptr;
@@ -56,7 +56,8 @@ inline constexpr std::uint64_t kLibraryAbi = [] {
   return number << 32U | layout;
 }();
 
-/// Returns the descriptor of algorithms `States`. mltcp_cc_library() returns this.
+/// Returns the descriptor of algorithms `States`. A shared object's function mltcp_cc_library() must return this
+/// descriptor.
 template <typename... States>
 const AlgorithmLibrary* library_of() {
   static const std::array<const AlgorithmTable*, sizeof...(States)> tables{&table_of<States>()...};
@@ -70,7 +71,7 @@ const AlgorithmLibrary* library_of() {
 const AlgorithmTable& load_algorithm(const std::filesystem::path& file, std::string_view name);
 
 /// Returns the algorithm that `text` from a file or command line names. `text` is NAME, or FILE.so:NAME to load the
-/// algorithm from a shared object. FILE is relative to `folder`, or to the current folder if that is empty. Throws
+/// algorithm from a shared object. FILE is relative to `folder`, or to the current folder if `folder` is empty. Throws
 /// InputError like find_algorithm() and load_algorithm().
 const AlgorithmTable& algorithm_from(std::string_view text, const std::filesystem::path& folder = {});
 

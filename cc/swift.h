@@ -2,16 +2,16 @@
 //
 // Algorithm 1: below the target delay the window grows by `ai` packets per round trip. A window below one packet grows
 // by `ai` per acknowledged packet. Above the target the window shrinks once per round trip by a share that depends on
-// the excess. The delay is split (section 3.2) into endpoint delay and fabric delay. Each of the two controls its own
-// window, and the smaller window applies. The target for the fabric delay (section 3.5) grows with the hops of the
-// path, and grows as the window shrinks, so that many flows share without oscillation. The target for the endpoint
+// the excess. The delay is split (section 3.2) into endpoint delay and fabric delay. Each of the two delays controls
+// its own window, and the smaller window applies. The target for the fabric delay (section 3.5) grows with the hops of
+// the path, and grows as the window shrinks, so that many flows share without oscillation. The target for the endpoint
 // delay is constant.
 //
 // Instead of NIC timestamps, the peer reports how long it held a packet before acknowledging it (endpoint delay). The
-// rest counts as fabric delay, including the wait for the next poll on both hosts. The endpoint delay includes
-// deliberately delayed acknowledgements, so its target must exceed ConnectionConfig::max_ack_delay. A peer could hide a
-// queue in the endpoint delay. If peers are not trusted (ConnectionConfig::check_peer), they are asked to acknowledge
-// at once, and all delay counts as fabric delay.
+// rest of the round-trip time counts as fabric delay, including the wait for the next poll on both hosts. The endpoint
+// delay includes deliberately delayed acknowledgements, so its target must exceed ConnectionConfig::max_ack_delay. A
+// peer could hide a queue in the endpoint delay. If peers are not trusted (ConnectionConfig::check_peer), they are
+// asked to acknowledge at once, and all delay counts as fabric delay.
 //
 // Differences from the paper:
 // - The paper's Algorithm 1 updates the time of the last decrease whenever the window has not grown, so that every
@@ -23,15 +23,14 @@
 //   Here probe timeouts do not imply loss (RFC 9002). Persistent congestion, several timeouts without any delivery,
 //   sets the minimum window.
 // - The paper paces only below one packet. Here all packets are paced at window / RTT, and above one packet the window
-//   is a bound, rounded up to whole packets. So a window of 3.5 packets sends 3.5 packets per round trip. Without this,
-//   rounding instead of F would determine the shares of the small windows that a low target causes.
+//   is a bound, rounded up to whole packets. So a window of 3.5 packets sends 3.5 packets per round trip. A low target
+//   causes small windows. Without pacing, rounding to whole packets, and not F, would determine their shares.
 // - In the paper the operator chooses the base target. Here the default is derived from the minimum delay seen, rounded
 //   up to a power of two, because flows on one path need equal targets. A flow with a larger target gets nearly all
 //   capacity.
 // - The peer reports the hops from an IP header field that is not authenticated. A false number would give a flow a
 //   target far above all others, and with it the whole link. So hops count only up to the longest path of the network
 //   (max_hops; 5 for three tiers of switches).
-//
 // - The paper halves the window at every loss. Here only losses that are a sign of congestion halve it (loss_judge.h),
 //   because the delay shows a queue before the queue overflows. If buffers are smaller than the target, all losses are
 //   a sign of congestion.
@@ -50,7 +49,7 @@ namespace mltcp::cc {
 struct SwiftParameters {
   Nanos base_target{0};
   Nanos per_hop{1'000};
-  std::uint32_t max_hops = 5;      ///< maximum of the hops that count
+  std::uint32_t max_hops = 5;      ///< maximum number of hops that count
   Nanos flow_scaling{100'000};     ///< fs_range in the paper
   double flow_min_window = 0.1;    ///< fs_min_cwnd in the paper
   double flow_max_window = 100;    ///< fs_max_cwnd in the paper
@@ -97,7 +96,8 @@ class Swift {
   };
   static ParameterProblem problem_of(const SwiftParameters& parameters);
   /// Sets the base target, which must be the same for all flows of a network (section 3.2). If each flow derived it
-  /// from its own measurements, sharing would not be fair, because a late flow has never seen an empty queue.
+  /// from its own measurements, sharing would not be fair, because a flow that starts late never measures an empty
+  /// queue.
   static void fit(SwiftParameters& parameters, const NetworkInfo& network);
 
   void start(const PathInfo& path, Output& out);
@@ -121,7 +121,7 @@ class Swift {
   // Delays and targets are in nanoseconds.
 
   /// Applies Algorithm 1 to one window. `step` is the gain times the additive increase times the number of acknowledged
-  /// packets; 0 if the window was not used.
+  /// packets; 0 if the window was not fully used.
   void react(Window& window, double delay, double target, double step, const AckSample& ack) const;
   /// Reduces the window by `share`, at most once per round trip.
   void decrease(Window& window, double share, double decrease_gain, Nanos now) const;
@@ -131,7 +131,7 @@ class Swift {
   double mss_ = 0;
   Window fabric_;
   Window endpoint_;
-  bool measured_ = false;  ///< whether the delays below are known
+  bool measured_ = false;  ///< whether the delays have been measured
   bool derive_base_ = false;
   bool above_target_ = false;  ///< whether the fabric delay had reached its target at the latest acknowledgement
   std::uint8_t max_hops_ = 0;

@@ -21,8 +21,9 @@ inline std::span<std::byte> frame_of(rte_mbuf* packet) {
   return {rte_pktmbuf_mtod(packet, std::byte*), rte_pktmbuf_data_len(packet)};
 }
 
-/// Flips the bit after the Ethernet header that the random number `bits` selects. Frames carry no frame check sequence
-/// here, unlike on a NIC, so the receiver detects the error only by the headers' checksums.
+/// Flips one bit of the bytes after the Ethernet header. The random number `bits` selects the bit. Unlike on a NIC,
+/// frames carry no frame check sequence here. So the receiver can detect the error only by the checksums in the
+/// headers.
 inline void flip_bit(std::span<std::byte> frame, std::uint64_t bits) {
   if (frame.size() <= encap::kEthernetBytes) return;
   const std::size_t at = encap::kEthernetBytes + (bits >> 3) % (frame.size() - encap::kEthernetBytes);

@@ -16,7 +16,8 @@ class CoreThread {
   CoreThread& operator=(const CoreThread&) = delete;
 
   using Work = void (*)(void* self);
-  /// Makes the thread call `work` with `self`. `work` must not throw. Returns false if the thread is still at work.
+  /// Makes the thread call `work` with `self`. `work` must not throw. Returns false if an earlier call's work has not
+  /// ended.
   bool start(Work work, void* self);
   /// Waits until the thread has no work.
   void wait();

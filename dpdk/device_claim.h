@@ -15,7 +15,8 @@ class DeviceClaim {
   DeviceClaim& operator=(const DeviceClaim&) = delete;
 
   [[nodiscard]] bool is_ours() const { return ours_; }
-  /// If the claim failed, describes who has the device: "as af_packet:eth0, of the host 10.0.0.1:62400".
+  /// If the claim failed, describes the port that has the device, for messages: "as af_packet:eth0, of the host
+  /// 10.0.0.1:62400".
   [[nodiscard]] const std::string& holder() const { return holder_; }
   /// Call it only if the claim succeeded. Sets the port's user, such as "the host 10.0.0.1:62400", for holder() of
   /// later claims. May be called by any thread.

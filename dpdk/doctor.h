@@ -11,8 +11,8 @@ namespace mltcp::dpdk {
 
 enum class CheckStatus {
   ok,
-  warn,     ///< works, but slower or less precisely
-  missing,  ///< is missing, so that the features that depend on it do not work
+  warn,     ///< works, but more slowly or less precisely than possible
+  missing,  ///< is missing; features that depend on it do not work
 };
 /// Returns "ok", "warn" or "missing".
 std::string_view to_text(CheckStatus status);

@@ -20,7 +20,7 @@ inline Check missing(std::string name, std::string detail, std::string cure) {
   return {std::move(name), CheckStatus::missing, std::move(detail), std::move(cure)};
 }
 
-/// Marks a check as one of an interface or NIC that can be a port.
+/// Returns `check` with the mark that it concerns an interface or NIC that can be a port.
 inline Check as_port(Check check) {
   check.is_port = true;
   return check;
@@ -34,8 +34,8 @@ std::string first_line(const std::filesystem::path& path);
 /// Returns the sorted names of a folder's entries; empty if the folder cannot be read.
 std::vector<std::string> entries(const std::filesystem::path& folder);
 
-/// Runs `work` in a child process, which may start DPDK, and hides its output. Returns the result of `work`. If the
-/// child ends in another way or takes more than 20 seconds, returns `otherwise` followed by what happened.
+/// Runs `work`, which may start DPDK, in a child process, and hides the output of the child. Returns the result of
+/// `work`. If the child fails or takes more than 20 seconds, returns `otherwise` followed by what happened.
 std::string in_child(char otherwise, const std::function<std::string()>& work);
 
 }  // namespace mltcp::dpdk

@@ -3,7 +3,7 @@
 //
 // Uses huge pages if enough are free, otherwise ordinary pages. Needs neither root nor a NIC, and leaves no files
 // behind. Hides DPDK's own messages, and reports failures in one line with a remedy. DPDK pins the thread that starts
-// it to a CPU. Here that is a separate thread (service.h), so the program's threads keep their affinity.
+// DPDK to a CPU. A separate thread (service.h) starts DPDK, so the program's threads keep their affinity.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ std::vector<unsigned> usable_cpus();
 /// `text` is invalid, names a CPU twice, or names a CPU that is not in `usable`.
 std::vector<unsigned> parse_cores(std::string_view text, std::span<const unsigned> usable);
 
-/// Memory and devices apply when DPDK is started. If it is already running, it keeps its memory, and further devices
-/// are plugged when their ports are opened.
+/// The memory and the devices matter when DPDK is started. A DPDK that is already running keeps its memory, and adds a
+/// device when a port of the device is opened.
 struct EalOptions {
   /// List of CPUs for parse_cores(); empty for the first usable CPU.
   std::string cores;
@@ -41,8 +41,8 @@ struct EalOptions {
   enum class HugePages { if_free, never, required };
   HugePages huge_pages = HugePages::if_free;
   /// The names (port_name.h) of the ports that will be opened. The NICs among them determine how DPDK addresses memory.
-  /// A NIC that is not named here can still be opened later if it supports virtual addresses (an IOMMU, mlx4, mlx5).
-  /// DPDK does not use other NICs on the PCI bus.
+  /// A NIC that is not named here can be opened later if it supports virtual addresses (an IOMMU, mlx4, mlx5). At its
+  /// start, DPDK uses no NIC that is not named here.
   std::vector<std::string> devices;
 };
 
@@ -55,10 +55,10 @@ class Eal {
 
   /// Starts DPDK, or shares the DPDK that runs in this process. The start takes about 150 ms, of which calibrating the
   /// TSC takes 100 ms. Any number of Eals may exist at a time, created by any threads. The calling thread gets its own
-  /// caches in pools, and should be the thread that later runs datapaths. Each other core of the list gets its own
-  /// thread, which sleeps until it is used. Throws InputError for invalid options. Throws RunError if DPDK cannot
-  /// start, if it runs in this process with settings that contradict these, or if the parent of a forked process has
-  /// started it.
+  /// caches in pools, and should be the thread that later runs datapaths. Each core of the list except the first gets
+  /// its own thread, which sleeps until it is used. Throws InputError for invalid options. Throws RunError if DPDK
+  /// cannot start, or if it already runs in this process with settings that contradict `options`. Also throws RunError
+  /// in a forked child whose parent has started DPDK.
   explicit Eal(const EalOptions& options);
   /// Ends the threads of its cores. DPDK and its memory stay until the process ends.
   ~Eal();
@@ -67,7 +67,7 @@ class Eal {
 
   [[nodiscard]] bool uses_huge_pages() const;
   [[nodiscard]] std::uint32_t memory_mb() const;
-  /// Returns the cores in the given order. The first one is the calling thread's.
+  /// Returns the cores in the order of EalOptions::cores. The first core is for the thread that created this Eal.
   [[nodiscard]] std::span<const unsigned> cores() const;
   /// Returns the thread of the core with index `core` in cores(), 1 or higher.
   [[nodiscard]] CoreThread& core_thread(std::size_t core) const;

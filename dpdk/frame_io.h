@@ -29,8 +29,8 @@ class FrameWriter {
     rte_mempool* pool = nullptr;  ///< pool of buffers that refer to external payloads
     encap::FrameWriter::Config frame{};
     bool by_reference = false;  ///< do not copy payloads with a hold, but refer to them
-    /// If not null, only payloads in memory registered for the port's DMA are sent by reference. Null if the CPU reads
-    /// payloads.
+    /// If not null, payloads are sent by reference only if their memory is registered for the port's DMA. Null if the
+    /// CPU reads payloads.
     RegisteredRanges* registered = nullptr;
   };
 
@@ -50,7 +50,7 @@ class FrameWriter {
   [[nodiscard]] bool is_sendable(const TxPacket& packet) const { return frames_.is_sendable(packet); }
 
   /// Writes `packet`, which must be sendable, as a frame to `destination` into the new buffer `mbuf`. Returns whether
-  /// its payload is by reference.
+  /// the frame refers to the payload instead of containing a copy.
   bool write(const TxPacket& packet, const encap::MacAddress& destination, rte_mbuf* mbuf) {
     const std::size_t payload = packet.payload.size();
     rte_mbuf* rest = nullptr;
@@ -98,8 +98,8 @@ class FrameWriter {
   encap::FrameWriter frames_;
   bool by_reference_;
   RegisteredRanges* registered_;
-  std::uint64_t flags_ = 0;    ///< mbuf offload flags, if the port computes checksums
-  std::uint64_t lengths_ = 0;  ///< mbuf header lengths, if the port computes checksums
+  std::uint64_t flags_ = 0;    ///< mbuf offload flags; 0 if the port computes no checksums
+  std::uint64_t lengths_ = 0;  ///< mbuf header lengths; 0 if the port computes no checksums
 };
 
 /// A parsed frame.

@@ -1,6 +1,6 @@
-// Ensures that at most one process uses an interface. The kernel lets several processes listen on an interface, but
-// does not deliver packets sent by one of them to the others, so they could not reach each other. Therefore a process
-// claims an interface before it opens a port.
+// Ensures that at most one process uses an interface. The kernel lets several processes listen on an interface. But
+// packets sent by one of these processes do not arrive at the others, so the processes could not reach each other.
+// Therefore a process claims an interface before it opens a port.
 //
 // The claim is a Unix socket with an abstract name (unix(7)) that contains the interface's index. Abstract names belong
 // to a network namespace, like interfaces, and vanish with the process.
@@ -15,7 +15,7 @@ namespace mltcp::dpdk {
 class InterfaceClaim {
  public:
   /// Claims an interface of this network namespace. Has no effect if the kernel lacks Unix sockets with abstract names.
-  /// Ignores claims of users who could not open a port there (neither root nor this user).
+  /// Ignores claims of users other than root and this user, because those users could not open a port on the interface.
   explicit InterfaceClaim(const std::string& interface);
   ~InterfaceClaim();
   InterfaceClaim(const InterfaceClaim&) = delete;
@@ -25,7 +25,7 @@ class InterfaceClaim {
   /// If the claim failed, returns the process id of the holder. 0 if it cannot be determined, for example from within a
   /// container.
   [[nodiscard]] pid_t holder() const { return holder_; }
-  /// Describes the holder, such as "process 4711 (mltcp)". "another process" if the process id is not known.
+  /// Describes the holder, such as "process 4711 (mltcp)", or "another process" if the process id is not known.
   [[nodiscard]] std::string holder_text() const;
 
  private:

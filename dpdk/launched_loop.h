@@ -1,4 +1,4 @@
-// Runs a polling loop on one of the Eal's cores, other than that of the calling thread.
+// Runs a polling loop on one of the Eal's cores, but not on the first one, which is for the calling thread.
 #pragma once
 
 #include <exception>

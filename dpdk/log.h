@@ -13,8 +13,8 @@ void capture_log();
 /// these libraries.
 void capture_xdp_log();
 
-/// log_count() returns the number of lines logged so far. log_since() returns the lines after the first `count`, as far
-/// as they are still stored.
+/// log_count() returns the number of lines logged so far. log_since() returns the lines after the first `count` lines,
+/// without those that are no longer stored.
 std::uint64_t log_count();
 std::vector<std::string> log_since(std::uint64_t count);
 

@@ -15,7 +15,7 @@ struct NicBinding {
   bool has_iommu_group = false;    ///< the NIC has an IOMMU group, so that vfio-pci can use it
   bool has_iommu_driver = false;   ///< vfio_iommu_type1, which VFIO needs, is loaded
   unsigned iommu_bits = 0;         ///< address bits of the NIC's IOMMU; 0 if not known
-  bool remaps_interrupts = false;  ///< the IOMMU remaps interrupts, or VFIO is set to work without that
+  bool remaps_interrupts = false;  ///< the IOMMU remaps interrupts, or VFIO is set to work without remapping
   bool has_unsafe_mode = false;    ///< VFIO can be set to work without an IOMMU
   bool uses_unsafe_mode = false;   ///< VFIO is set to work without an IOMMU
 
@@ -23,7 +23,7 @@ struct NicBinding {
   [[nodiscard]] bool is_for_dpdk() const;
 };
 
-/// Reads the state of the NIC with PCI address `address`. `root` is the path of /sys, which tests replace.
+/// Reads the state of the NIC with PCI address `address`. `root` is /sys, except in tests.
 NicBinding look_at_nic(const std::string& address, const std::filesystem::path& root = "/sys");
 
 /// Returns the command that makes the kernel pass the NIC to DPDK.

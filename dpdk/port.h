@@ -5,8 +5,8 @@
 // device can have only one port in a process.
 //
 // This class is for set-up only. The data path calls DPDK (rte_eth_rx_burst, rte_eth_tx_burst, see burst.h) with id(),
-// a queue's number and pool(). Only one thread at a time may use a queue pair. Any one thread may call link() and
-// statistics().
+// a queue's number and pool(). Only one thread at a time may use a queue pair. link() and statistics() may be called
+// from any thread, by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -49,14 +49,14 @@ struct PortConfig {
   /// Bytes of a packet buffer, 256 to 16384. 0 selects buffers that hold a whole frame. Shorter buffers require a port
   /// that scatters frames over several buffers.
   std::uint32_t buffer_bytes = 0;
-  /// Also receive frames that are addressed to other MAC addresses, as a switch must.
+  /// Receive frames even if they are not addressed to the port's MAC address, as a switch must.
   bool promiscuous = false;
   /// Enable receive interrupts, if the port supports them, so that a loop (PollLoop) can sleep until a packet arrives.
   bool interrupts = false;
-  /// AF_XDP busy polling: maximum number of packets that the kernel takes from the NIC when an empty queue is polled,
-  /// which costs a system call. 0 switches it off. The kernel then receives on NIC interrupts, but a poll may block for
-  /// a second if a zero-copy NIC has run out of buffers. Without a value the driver's default applies, except on veth.
-  /// There it is off, because veth does not support it and always copies.
+  /// AF_XDP busy polling: maximum number of packets that the kernel takes from the NIC when an empty queue is polled.
+  /// Such a poll makes a system call. 0 switches busy polling off. The kernel then receives on NIC interrupts, but a
+  /// poll may block for a second if a zero-copy NIC has run out of buffers. If there is no value, the driver's default
+  /// applies. On veth, busy polling is then off, because veth does not support it and always copies.
   std::optional<std::uint16_t> busy_budget{};
   /// 802.1Q tag of all packets, 1 to 4094; 0 = untagged.
   std::uint16_t vlan = 0;
@@ -73,7 +73,7 @@ enum class Steering : std::uint8_t {
   single,  ///< there is one queue
   rss,     ///< by the port's hash of addresses and UDP ports (receive-side scaling)
   kernel,  ///< by a hash in the kernel, or as the kernel has configured the NIC
-  peer,    ///< by the transmit queue of the other end (memif, ring)
+  peer,    ///< by the queue on which the other end sends (memif, ring)
 };
 
 class Port {
@@ -89,8 +89,8 @@ class Port {
 
   /// Returns DPDK's number of the port.
   [[nodiscard]] std::uint16_t id() const;
-  /// Sets the port's user, such as "the host 10.0.0.1:62400". The error message names it if another port requests the
-  /// same device.
+  /// Sets the port's user, such as "the host 10.0.0.1:62400". If another port requests the same device, the error
+  /// message names this user.
   void set_user(const std::string& user);
   /// Returns the name as the user wrote it.
   [[nodiscard]] const std::string& name() const;
@@ -124,8 +124,8 @@ class Port {
   [[nodiscard]] const OffloadsInUse& offloads() const;
   /// Returns whether received frames may have several segments.
   [[nodiscard]] bool receives_segments() const;
-  /// Returns whether a device reads sent data by DMA (see RegisteredMemory). True also for devices in DPDK's own
-  /// syntax, which may do so. If false, the CPU reads the data.
+  /// Returns whether a device reads sent data by DMA (see RegisteredMemory). Also true for devices in DPDK's own
+  /// syntax, because these may use DMA. If false, the CPU reads the data.
   [[nodiscard]] bool reads_by_dma() const;
   /// Returns the port's interface to RegisteredMemory.
   [[nodiscard]] DmaDevice& dma() const;
@@ -147,12 +147,13 @@ class Port {
   /// Returns "cause; cure" for people while the link is down; empty while it is up.
   [[nodiscard]] std::string why_link_is_down() const;
   /// Returns all counters of DPDK and the driver, by DPDK's names ("rx_good_packets", "rx_missed_errors", ...). For
-  /// AF_XDP adds the kernel's counters "xdp_rx_dropped", "xdp_rx_ring_full" and "xdp_rx_fill_ring_empty". DPDK counts
-  /// xdp_rx_dropped as missed frames, too.
+  /// AF_XDP adds the kernel's counters "xdp_rx_dropped", "xdp_rx_ring_full" and "xdp_rx_fill_ring_empty". DPDK's
+  /// counter of missed frames includes the frames in xdp_rx_dropped.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> statistics() const;
 
-  /// Returns the memory in MiB that a port with `config` needs, pools included, for EalOptions::memory_mb and within
-  /// its limits. Throws InputError like the constructor, and if the memory exceeds DPDK's maximum.
+  /// Returns the memory in MiB that a port with `config` needs, including pools. The result is a valid value of
+  /// EalOptions::memory_mb. Throws InputError like the constructor. Also throws InputError if the memory exceeds DPDK's
+  /// maximum.
   static std::uint32_t memory_mb(const PortConfig& config);
   /// Throws what the constructor would throw for the name, the settings and the kernel's interface, without using DPDK
   /// and without side effects. Other errors remain possible.

@@ -5,13 +5,13 @@
 // it can. A sent payload is copied once, into a packet buffer, unless the port reads payloads by reference. The
 // transport copies a received payload once, out of the packet buffer.
 //
-// Shard i uses queue i and UDP port `address.port + i`. Ports that support a rule for this (rte_flow) put each packet
+// Shard i uses queue i and UDP port `address.port + i`. Ports that support suitable rules (rte_flow) put each packet
 // into its shard's queue. Other ports select a queue by a hash. The PortIo that receives another shard's packet then
 // hands it over through that shard's ring. This is always correct, is counted, and costs a cache line or two more.
 //
 // There may be more shards than queues, for example if several ranks share an interface with one queue. Shard i then
-// uses queue i modulo the number of queues. All shards of a queue must be used by one thread. Each of them polls the
-// queue, and hands over packets of other shards through their rings.
+// uses queue i modulo the number of queues. All shards of a queue must be used by one thread. Each of these shards
+// polls the queue, and hands over packets of other shards through those shards' rings.
 //
 // Each PortIo has its own neighbour table (Neighbours), because shards share nothing. The shard that receives an ARP
 // request or Neighbour Solicitation for the host's address answers it. Replies and announcements arrive in one queue
@@ -39,7 +39,7 @@ struct PortHostConfig {
   Address gateway{};
   encap::DscpMap dscp{};
   /// Payloads of at least this many bytes are sent by reference if the port can: it needs offload multi_segments, and a
-  /// NIC reads only payloads in RegisteredMemory. Copying shorter payloads is as fast
+  /// NIC reads only payloads in RegisteredMemory. For shorter payloads, a copy is as fast as a reference
   /// (docs/explanation/performance.md). 0 if all payloads are to be copied.
   std::uint32_t zero_copy_from = 2048;
   /// Maximum number of packets that wait for address resolution, per shard; 1 to 65536.
@@ -60,7 +60,7 @@ struct PortIoCounters {
   std::uint64_t unreachable = 0;    ///< packets discarded because the neighbour does not answer, or there is no route
   std::uint64_t handed_over = 0;    ///< packets passed to other shards
   std::uint64_t taken_over = 0;     ///< packets received from other shards, ARP and Neighbour Discovery included
-  std::uint64_t handover_full = 0;  ///< packets discarded because the other shard's ring was full
+  std::uint64_t handover_full = 0;  ///< packets discarded because the ring of their shard was full
   std::uint64_t linearised = 0;     ///< frames received in several segments, and copied into one
   std::uint64_t neighbour_frames = 0;  ///< received ARP and Neighbour Discovery frames
   RejectCounters rejected{};           ///< received frames that were discarded
@@ -74,7 +74,7 @@ class PortIo : public PacketIo {
   [[nodiscard]] virtual std::uint16_t queue() const = 0;
   [[nodiscard]] virtual const PortIoCounters& counters() const = 0;
   [[nodiscard]] virtual const NeighbourCounters& neighbours() const = 0;
-  /// Starts to resolve `destination` if its MAC address is not known. Returns whether it is already known.
+  /// Starts to resolve `destination` if its MAC address is not known. Returns whether the MAC address is already known.
   virtual bool resolve(const Address& destination) = 0;
   /// Frees the packets received last, and discards the packets that wait to be sent.
   virtual void release() = 0;

@@ -67,7 +67,7 @@ class PortKind {
   /// interface, its state, and permission for the driver's sockets. Has no side effects. Throws InputError or RunError
   /// like Port's constructor.
   virtual void look() {}
-  /// Returns a unique name of the device, of which a process may have only one port. Call it after look().
+  /// Returns a unique name of the device. A process may have only one port of a device. Call it after look().
   [[nodiscard]] virtual std::string identity() const;
   /// Returns what the user can do if the process already has a port of this device.
   [[nodiscard]] virtual std::string cure_if_taken() const {
@@ -87,7 +87,8 @@ class PortKind {
 
   // Functions that make and remove the device.
 
-  /// Returns DPDK's number of a device that DPDK can use as it is. Empty if there is none, so that it must be plugged.
+  /// Returns DPDK's number of the device if DPDK can use the device without plug(). Empty if plug() must make the
+  /// device.
   virtual std::optional<std::uint16_t> find() { return std::nullopt; }
   /// Returns DPDK's name of the device. From the first call on the name must not change.
   [[nodiscard]] virtual const std::string& device() = 0;
@@ -95,12 +96,13 @@ class PortKind {
   virtual int plug(const PortPlan& plan);
   /// Closes and removes the device that find() has found or plug() has made.
   virtual void unplug(std::uint16_t id);
-  /// Called after unplug() with the port's pools. Takes the pools whose buffers may still be in use elsewhere.
+  /// Called after unplug() with the port's pools. Moves pools out of `pools` if their buffers may still be in use
+  /// elsewhere.
   virtual void keep_pools(std::vector<std::unique_ptr<PacketPool>>& /*pools*/) {}
   /// Returns DPDK's name of the driver that plug() needs.
   [[nodiscard]] virtual std::string driver_wanted();
-  /// These functions explain a failure of plug() or of the port's start, for people. Empty if the kind has no special
-  /// explanation.
+  /// why_not_plugged() explains a failure of plug(), and why_not_started() a failure of the port's start, for people.
+  /// Both return an empty text if the kind has no special explanation.
   [[nodiscard]] virtual std::string why_not_plugged(int /*error*/, const PortLog& /*log*/) { return {}; }
   [[nodiscard]] virtual std::string why_not_started(const PortLog& /*log*/) { return {}; }
 
@@ -115,7 +117,7 @@ class PortKind {
   virtual std::optional<unsigned> pause_before_retry() { return std::nullopt; }
   /// Called once the port has started.
   virtual void after_start(const PortPlan& /*plan*/) {}
-  /// Corrects the MAC address, if DPDK does not report the one that the port uses.
+  /// Corrects `mac`, the MAC address that DPDK reports, if the port uses a different one.
   virtual void adjust_mac(encap::MacAddress& /*mac*/) const {}
   /// Returns the kernel's sockets behind the queues, indexed by queue; empty if there are none.
   [[nodiscard]] virtual std::vector<int> receive_files() const { return {}; }
@@ -123,17 +125,17 @@ class PortKind {
   // Properties.
 
   /// Returns whether the device may be hardware, for example behind another process or a driver in DPDK's own syntax.
-  /// Hardware may use DMA, and its driver states its limits. Otherwise the CPU reads data, and the MTU is the
+  /// Hardware may use DMA, and its driver states its limits. If false, the CPU reads data, and the MTU is the
   /// configured MTU.
   [[nodiscard]] virtual bool may_be_hardware() const { return false; }
-  /// Returns whether frames may have several segments even if the device does not report it, because the other end
-  /// chooses the buffers.
+  /// Returns whether frames may have several segments even if the device does not report it, because the peer chooses
+  /// the buffers.
   [[nodiscard]] virtual bool peer_chooses_segments() const { return false; }
   /// Returns how packets are assigned to queues if the device does not hash.
   [[nodiscard]] virtual Steering steering() const { return Steering::peer; }
-  /// Returns whether the device starts even if receive interrupts are requested and it has none.
+  /// Returns whether a device without receive interrupts starts even if receive interrupts are requested.
   [[nodiscard]] virtual bool starts_with_interrupts() const { return false; }
-  /// Returns whether the kernel's network stack uses the same interface.
+  /// Returns whether the kernel's network stack also uses the port's interface.
   [[nodiscard]] virtual bool is_of_kernel() const { return false; }
   /// Returns "cause; cure" if the device is to be unplugged, or was unplugged. Otherwise returns an empty string.
   [[nodiscard]] virtual std::string why_unplugged() const { return {}; }
@@ -154,7 +156,7 @@ class PortKind {
 /// port name.
 std::unique_ptr<PortKind> make_port_kind(const PortConfig& config);
 
-// One function per kind.
+// Each function makes the strategy of one kind.
 std::unique_ptr<PortKind> make_af_packet_kind(PortName name, const PortConfig& config);
 std::unique_ptr<PortKind> make_af_xdp_kind(PortName name, const PortConfig& config);
 std::unique_ptr<PortKind> make_memif_kind(PortName name, const PortConfig& config);

@@ -19,7 +19,8 @@ namespace mltcp::dpdk {
 struct PortName {
   enum class Kind : std::uint8_t { af_packet, af_xdp, memif, tap, ring, pci, driver };
   Kind kind = Kind::driver;
-  /// The interface, socket path, ring's name, PCI address with its domain in lower case, or DPDK's device name.
+  /// The interface, socket path, name of the ring, or DPDK's device name. For Kind::pci, the PCI address in lower case,
+  /// including the domain.
   std::string target;
   /// For Kind::driver, the text after the first comma. For Kind::ring, the port at the other end, or empty for a
   /// loopback.

@@ -10,8 +10,8 @@
 
 namespace mltcp::dpdk {
 
-/// Enables notification of the calling thread by receive queues during its lifetime. Must be created in the thread that
-/// waits.
+/// During the object's lifetime, receive queues can notify the thread that created the object. Only this thread may
+/// call wait().
 class ReceiveInterrupts {
  public:
   /// All `queues` must belong to ports with has_interrupts(). If there are none, notification is off.
@@ -37,9 +37,9 @@ class ReceiveInterrupts {
   [[nodiscard]] bool are_sockets() const { return switched_.empty(); }
 
   /// Sleeps until a packet arrives, for at most `max` (above 0, less than a second), and counts the sleep in `loop`.
-  /// DPDK interrupts do not signal packets that arrive before the interrupts are enabled. So `is_idle` is called after
-  /// all are enabled, must check for packets again, and prevents the sleep if it returns false. Returns whether a file
-  /// descriptor has ended the sleep.
+  /// DPDK interrupts do not signal packets that arrive before the interrupts are enabled. So wait() calls `is_idle`
+  /// after it has enabled all interrupts. `is_idle` must check for packets again. If `is_idle` returns false, wait()
+  /// does not sleep. Returns whether a file descriptor has ended the sleep.
   template <typename IsIdle>
   bool wait(LoopTime& loop, Nanos max, IsIdle is_idle) {
     WaitEnd end = WaitEnd::timed_out;

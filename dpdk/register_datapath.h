@@ -3,8 +3,8 @@
 
 namespace mltcp::dpdk {
 
-/// Makes open_host_datapath() open DPDK ports (names: port_name.h). Any number can be open at a time, each on its own
-/// device. They share the process's DPDK instance (eal.h).
+/// Makes open_host_datapath() open DPDK ports (names: port_name.h). Any number of these ports can be open at a time,
+/// each on its own device. All ports share the process's DPDK instance (eal.h).
 void register_datapath();
 
 }  // namespace mltcp::dpdk

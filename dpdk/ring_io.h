@@ -35,7 +35,8 @@ struct RingIoOptions {
   /// Payloads of at least this many bytes are sent by reference: the receiver, in the same process, reads the sender's
   /// memory. 0 if all payloads are to be copied.
   std::uint32_t zero_copy_from = 0;
-  /// Compute and verify UDP checksums. If false, packets carry none; packets in memory are not corrupted anyway.
+  /// Compute and verify UDP checksums. If false, packets carry no UDP checksums. This is safe, because packets in
+  /// memory are not corrupted.
   bool checksums = true;
 };
 
@@ -50,9 +51,9 @@ class RingIo : public RingHost {
  public:
   static constexpr std::uint32_t kBurst = 32;
 
-  /// A host with IPv4 `address` on its own port `name`, which receives from `receive_ring` and sends into
-  /// `transmit_ring`. The rings and `pool` must outlive it. Packets to other addresses are discarded. Throws RunError
-  /// if the port cannot be made.
+  /// Creates a host with IPv4 `address` on its own port `name`. The port receives from `receive_ring` and sends into
+  /// `transmit_ring`. The rings and `pool` must outlive the host. Received packets that are not for `address` are
+  /// discarded. Throws RunError if the port cannot be made.
   RingIo(const std::string& name, const Address& address, std::uint32_t mtu, const PacketRing& receive_ring,
          const PacketRing& transmit_ring, const PacketPool& pool, const RingIoOptions& options = {});
   ~RingIo() override;

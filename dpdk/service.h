@@ -13,11 +13,11 @@ namespace mltcp::dpdk {
 
 /// Makes the service thread run `work` in the calling thread's network namespace, and waits until `work` returns.
 /// Rethrows exceptions of `work`. If the caller is the service thread, runs `work` at once. Throws RunError if the
-/// parent process started DPDK before it forked this process, because the child cannot use DPDK then.
+/// parent process started DPDK before it forked this process, because this process then cannot use DPDK.
 void run_on_service(const std::function<void()>& work);
 /// The variant of run_on_service() for destructors. Does nothing if the parent process started DPDK before the fork. If
-/// the service thread cannot enter the caller's network namespace, it runs `work` in its current one. `work` must not
-/// throw.
+/// the service thread cannot enter the caller's network namespace, it runs `work` in the namespace in which it is.
+/// `work` must not throw.
 void end_on_service(const std::function<void()>& work) noexcept;
 
 /// Calls run_on_service(), and returns the result of `work`.

@@ -36,7 +36,8 @@ class EndpointAddress {
   EndpointAddress(const Address& base, std::uint16_t shards, const Id& id) noexcept;
 
   /// Reads a blob, which may contain any bytes. Returns Code::bad_address if the blob is invalid, and sets `why` to the
-  /// reason. Returns Code::version if the blob has another format. Changes `out` only if the result is Code::ok.
+  /// reason. Returns Code::version if the blob has an unknown format version. Changes `out` only if the result is
+  /// Code::ok.
   static Code parse(std::span<const std::byte> blob, EndpointAddress& out, std::string* why = nullptr);
 
   /// Returns the blob, which is valid as long as this object; empty if there is no address.

@@ -1,5 +1,6 @@
 // Finds where a job's iterations begin, from the collectives that its program calls. Each training step calls the same
-// collectives in the same order, with a pause where it computes. For plug-ins that see collectives. Sans-IO.
+// collectives in the same order, with a pause where it computes. For plug-ins that see the calls of collectives. Does
+// no I/O and reads no clock.
 //
 //   learning   A pause at least half as long as the longest of the last 64 pauses ends a segment. If two segments in
 //              succession consist of equal collectives, they are iterations.
@@ -50,7 +51,7 @@ class CollectiveSequence {
   Nanos last_{};
   bool first_ = true;
 
-  std::vector<std::uint64_t> before_;  ///< the previous segment; while following, the iteration
+  std::vector<std::uint64_t> before_;  ///< the previous segment; if following_, the collectives of an iteration
   std::vector<std::uint64_t> current_;
   bool whole_ = false;  ///< whether the current segment began with a pause
   bool following_ = false;

@@ -30,8 +30,8 @@ class Core;
 class CompletionQueue {
  public:
   /// Endpoint::make_queue() creates queues. A queue must outlive the operations that name it. A queue may outlive the
-  /// endpoint, whose end also ends all operations. After that, poll() returns the remaining completions, and wait() no
-  /// longer waits.
+  /// endpoint. All operations end with the endpoint. After that, poll() returns the remaining completions, and wait()
+  /// no longer waits.
   ~CompletionQueue();
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
@@ -39,8 +39,8 @@ class CompletionQueue {
   /// Moves completions to `out`, oldest first, and returns their number. Returns 0 in a forked child. Does not drive
   /// shards. May be called from any thread.
   std::size_t poll(std::span<Completion> out) noexcept;
-  /// Like poll(), but waits for the first completion for at most `limit`. A limit of 0 looks once; never() waits
-  /// without limit. With Driving::caller, drives the shards meanwhile. Returns Code::ok if `count` is above 0,
+  /// Like poll(), but waits for the first completion for at most `limit`. If `limit` is 0, does not wait; never() waits
+  /// without limit. With Driving::caller, drives the shards during the wait. Returns Code::ok if `count` is above 0,
   /// Code::timed_out after the limit, and Code::invalid if `limit` is negative or `out` is empty. Returns
   /// Code::unsupported if it would have to wait in a callback. Returns Code::destroyed if the endpoint is closed and
   /// the queue is empty, Code::forked in a forked child.
@@ -56,7 +56,8 @@ class CompletionQueue {
  private:
   friend class Core;
   friend class Endpoint;
-  /// Creates a queue with its own ring. The second constructor creates a queue for `ring`, which belongs to the core.
+  /// The first constructor creates a queue with its own ring. The second constructor creates a queue for `ring`, which
+  /// belongs to the core.
   CompletionQueue(std::shared_ptr<Core> core, std::unique_ptr<CompletionRing> own);
   CompletionQueue(std::shared_ptr<Core> core, CompletionRing& ring);
   [[nodiscard]] CompletionRing& ring() noexcept { return *ring_; }

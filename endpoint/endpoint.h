@@ -1,6 +1,6 @@
 // An endpoint is a program's access to the transport. It is made for training runtimes, tools, and other languages. An
-// endpoint owns a datapath and one or more shards on it. Its own threads or the program's threads drive the shards. It
-// is safe to call from any thread.
+// endpoint owns a datapath and one or more shards on it. Its own threads or the program's threads drive the shards. Any
+// thread may use an endpoint.
 //
 //   Endpoint endpoint({.datapath = {.device = "udp:"}, .address = Address::parse("10.0.0.1")});
 //   publish(endpoint.address().bytes());                             // by any means: a file, a key-value store, MPI
@@ -14,8 +14,8 @@
 // Errors. Set-up (the constructor, make_queue()) throws InputError or RunError with one line "cause; cure". Every other
 // function is noexcept and returns a Code.
 //
-// Threads. Any thread may call any function at any time, with one exception. The destructor may be called only when no
-// other thread is inside a call, or from a callback. An operation goes through a bounded lock-free queue to its
+// Threads. Any thread may call any function at any time, with one exception. The destructor may be called only from a
+// callback, or when no other thread is inside a call. An operation goes through a bounded lock-free queue to its
 // connection's shard. It is posted directly if the calling thread drives that shard, or if no thread does. Operations
 // that one thread posts on a connection keep their order. Posting and completing neither allocate, lock, nor log.
 //
@@ -26,14 +26,14 @@
 // takes the earliest message that matches it. If several messages of one connection match the same receive, they are
 // received in the order in which they were sent (MPI 4.1, section 3.5).
 //
-// Unexpected messages arrive before a matching receive is posted. The endpoint stores those of up to eager_limit bytes.
-// Longer messages are announced and wait at their sender. Each connection has at most `unexpected_messages` unexpected
-// messages. Beyond this number the sender holds back further messages, in order. send_tagged() accepts messages until
-// max_operations is reached.
+// Unexpected messages arrive before a matching receive is posted. The endpoint stores unexpected messages of up to
+// eager_limit bytes. Longer messages are announced and wait at their sender. Each connection has at most
+// `unexpected_messages` unexpected messages. Beyond this number the sender holds back further messages, in order.
+// send_tagged() accepts messages until max_operations is reached.
 //
-// Ends. Every operation ends, whatever fails. It ends at the latest when its connection ends, about peer_timeout after
-// the last packet from the peer. PostOptions::time_limit limits how long an operation waits for a live peer to post or
-// send.
+// Ends. Every operation ends, whatever fails. An operation ends at the latest when its connection ends. If the peer is
+// silent, the connection ends about peer_timeout after the peer's last packet. PostOptions::time_limit limits how long
+// an operation waits for a live peer to post or send.
 //
 // Fork. After fork(2) the child cannot use the endpoint, because threads, sockets and devices belong to the parent.
 // Every call returns Code::forked, and the destructor does nothing. The child may open a new endpoint.
@@ -63,18 +63,18 @@ class Core;
 
 class Endpoint {
  public:
-  /// Opens the datapath. Peers can connect when the constructor returns. Before this, the program must register the
-  /// kinds of datapaths that it links (transport/host_datapath.h). Throws InputError if `config` is wrong, RunError if
-  /// the machine is not ready.
+  /// Opens the datapath. Peers can connect when the constructor returns. Before it opens an endpoint, the program must
+  /// register the kinds of datapaths that it links (transport/host_datapath.h). Throws InputError if `config` is wrong,
+  /// RunError if the machine is not ready.
   ///
   /// A process may open any number of endpoints. On DPDK, each endpoint needs its own device. The first endpoint on
-  /// DPDK starts DPDK on a thread that runs until the process ends. DPDK then gets the memory that this endpoint
-  /// requests (HostDatapathConfig::memory_mb). By default this is enough for seven more endpoints like it. Only memory
-  /// in huge pages can grow later. Throws RunError if an endpoint needs other settings of DPDK, or a device that is in
-  /// use.
+  /// DPDK starts DPDK on a thread that runs until the process ends. DPDK then gets the memory that the first endpoint
+  /// requests (HostDatapathConfig::memory_mb). By default this memory is enough for eight endpoints like the first.
+  /// Only memory in huge pages can grow later. Throws RunError if an endpoint needs other settings of DPDK, or a device
+  /// that is in use.
   explicit Endpoint(const EndpointConfig& config);
-  /// Calls close() and waits for the endpoint's threads. From a callback it does not wait: the threads end after the
-  /// callback has returned. Completion queues may outlive the endpoint.
+  /// Calls close() and waits until the endpoint's threads have ended. If called from a callback, returns without
+  /// waiting; the threads then end after the callback has returned. Completion queues may outlive the endpoint.
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -86,8 +86,9 @@ class Endpoint {
   [[nodiscard]] const std::string& description() const noexcept;
 
   /// Aborts all connections and ends all operations with Code::destroyed. Then calls callbacks, fills queues and wakes
-  /// waiting threads. The driving threads do this, or this call itself with Driving::caller. Every later call returns
-  /// Code::destroyed. Waits for the end for up to 2 s, but not from a callback. May be called again.
+  /// waiting threads. With Driving::threads the driving threads do this, with Driving::caller this call does it. Later
+  /// calls of other functions return Code::destroyed. Waits up to 2 s until this is done. If called from a callback,
+  /// returns without waiting. May be called again.
   Code close() noexcept;
 
   // ---- Driving ------------------------------------------------------------------------------------------------------
@@ -122,11 +123,11 @@ class Endpoint {
   /// Returns Code::ok if the connection has ended or is ending, and sets `code` and `cause`. Returns Code::nothing if
   /// it accepts operations, Code::unknown if it does not exist. Does not wait.
   ///
-  /// A connection that has ended keeps its handle, code and cause until close() or abort(), which return Code::ok. They
-  /// may be lost earlier if the place is needed, but only after at least max_connections later connections. Until then,
-  /// a call that posts on the connection returns `code`. In two cases the call succeeds, and the operation ends with
-  /// `code`: messages to be received by tag are still stored, or the connection ends while the operation is being
-  /// posted.
+  /// A connection that has ended keeps its handle, code and cause until close() or abort(), which return Code::ok. The
+  /// endpoint may forget them earlier if it needs the memory, but only after at least max_connections further
+  /// connections. As long as the handle is kept, a call that posts on the connection returns `code`. In two cases the
+  /// call succeeds, and the operation ends with `code`: messages to be received by tag are still stored, or the
+  /// connection ends while the operation is being posted.
   Code how_ended(ConnectionHandle connection, Code& code, Cause& cause) const noexcept;
   /// May wait for the connection's shard. Returns Code::unsupported from a callback of another shard.
   Code report(ConnectionHandle connection, ConnectionReport& out) noexcept;
@@ -137,9 +138,9 @@ class Endpoint {
   // ---- Ordered messages ---------------------------------------------------------------------------------------------
 
   /// Sends a message of 0 bytes to 4 GiB without a copy, once the peer has posted a buffer. If
-  /// ConnectionConfig::max_sends are under way, the message waits here. Returns Code::queue_full, unknown or too_long,
-  /// Code::unsupported for a tagged connection, or Code::invalid for a null pointer or wrong options. If the connection
-  /// has ended, returns its code, such as closed, aborted or unreachable.
+  /// ConnectionConfig::max_sends sends are under way, the message waits in this endpoint. Returns Code::queue_full,
+  /// unknown or too_long, Code::unsupported for a tagged connection, or Code::invalid for a null pointer or wrong
+  /// options. If the connection has ended, returns its code, such as closed, aborted or unreachable.
   Code send(ConnectionHandle connection, std::span<const std::byte> message, std::uint64_t tag,
             const PostOptions& options, OperationHandle& operation) noexcept;
   /// Returns the same codes as send().
@@ -160,28 +161,29 @@ class Endpoint {
                       const PostOptions& options, OperationHandle& operation) noexcept;
   /// Finds the earliest unexpected message that receive_tagged() with the same arguments would receive now. The
   /// operation ends at once, with the message's tag, length and connection, or with Code::nothing. After Take::yes,
-  /// only receive_message() can receive the message, which Completion::message identifies. Until then, the message
-  /// counts as an unexpected message of its connection (as in MPI_Mprobe).
+  /// only receive_message() can receive the message, which Completion::message identifies (as in MPI_Mprobe). Until it
+  /// is received, the message counts as an unexpected message of its connection.
   Code peek(ConnectionHandle connection, std::uint64_t tag, std::uint64_t mask, Take take, const PostOptions& options,
             OperationHandle& operation) noexcept;
   /// Receives a message that peek() has taken, as receive_tagged() does. An empty buffer drops the message. The
-  /// operation ends with Code::unknown if the message was received before. If the message's connection has ended, the
-  /// operation ends with the connection's code.
+  /// operation ends with Code::unknown if the message has already been received. If the message's connection has ended,
+  /// the operation ends with the connection's code.
   Code receive_message(MessageHandle message, std::span<std::byte> buffer, const PostOptions& options,
                        OperationHandle& operation) noexcept;
 
   // ---- Operations ---------------------------------------------------------------------------------------------------
 
   /// Requests that an operation ends early. Returns Code::ok if the request was made, Code::unknown if the operation
-  /// has ended, and Code::too_late if it cannot be cancelled (only if the calling thread drives). After Code::ok, the
-  /// operation ends with Code::cancelled, as if it had never been posted. The request has no effect if bytes of an
-  /// ordered message have already been sent or received, or if a tagged message has been sent or matched. An ordered
-  /// receive may already be promised to the peer, see transport/shard.h.
+  /// has ended, and Code::too_late if the operation can no longer be cancelled. Code::too_late is possible only if no
+  /// other thread drives the operation's shard. After Code::ok, the operation ends with Code::cancelled, as if it had
+  /// never been posted. The request has no effect if bytes of an ordered message have already been sent or received, or
+  /// if a tagged message has been sent or matched. An ordered receive may already be promised to the peer, see
+  /// transport/shard.h.
   Code cancel(OperationHandle operation) noexcept;
-  /// Waits for the end of an operation that has neither callback nor queue, for at most `limit`. A limit of 0 looks
-  /// once; never() waits without limit. Only one thread may wait for an operation. With Driving::caller, drives the
-  /// shards meanwhile. Returns Code::ok if the operation has ended. `out` then describes the end, and the handle is no
-  /// longer valid. Returns Code::timed_out if the operation continues, Code::invalid if `limit` is negative,
+  /// Waits for the end of an operation that has neither callback nor queue, for at most `limit`. If `limit` is 0, does
+  /// not wait; never() waits without limit. Only one thread may wait for an operation. With Driving::caller, drives the
+  /// shards during the wait. Returns Code::ok if the operation has ended. `out` then describes the end, and the handle
+  /// is no longer valid. Returns Code::timed_out if the operation continues, Code::invalid if `limit` is negative,
   /// Code::unknown if there is no such operation, and Code::forked in a forked child. Returns Code::unsupported if the
   /// operation has a callback or a queue, or from a callback if `limit` is above 0.
   Code wait(OperationHandle operation, Completion& out, Nanos limit) noexcept;
@@ -191,7 +193,8 @@ class Endpoint {
   /// queue.
   Code forget(OperationHandle operation) noexcept;
 
-  /// Creates a queue for `places` completions, 1 to 2^20. Throws InputError or RunError.
+  /// Creates a queue for `places` completions, 1 to 2^20. Throws InputError if `places` is out of range. Throws
+  /// RunError in a forked child or if the queue cannot be made.
   std::unique_ptr<CompletionQueue> make_queue(std::uint32_t places);
   /// Returns the queue of events. The queue stays empty if EndpointConfig::event_callback is set.
   [[nodiscard]] CompletionQueue& events() noexcept;
@@ -201,7 +204,7 @@ class Endpoint {
   // millisecond, and return Code::unsupported from callbacks. The exceptions are attach(), begin_iteration(),
   // learn_iterations() and end_iteration(), which do not wait.
 
-  /// Returns Code::no_room or Code::invalid if it cannot create the job.
+  /// Returns Code::no_room or Code::invalid if the job cannot be created.
   Code create_job(const JobOptions& options, JobHandle& job) noexcept;
   /// Removes a job. Its connections continue without a job.
   Code remove_job(JobHandle job) noexcept;
@@ -243,7 +246,8 @@ class Endpoint {
   /// Returns the reason for the last Code::failed or Code::bad_address; empty if there was none.
   [[nodiscard]] std::string failure() const;
   /// Returns "cause; cure", for people, if this endpoint's own link is down. Returns an empty text if the link is up,
-  /// after close(), or if the datapath does not know. May wait for a shard, as report(ConnectionHandle) does.
+  /// after close(), or if the datapath does not know the link's state. May wait for a shard, as
+  /// report(ConnectionHandle) does.
   [[nodiscard]] std::string why_link_is_down() const noexcept;
   /// Returns why no packets arrive from `peer`, as far as this host can know (HostDatapath::why_silent).
   [[nodiscard]] std::string why_silent(const Address& peer) const noexcept;

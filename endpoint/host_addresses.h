@@ -17,7 +17,7 @@ struct Interface {
 };
 
 /// Returns the interfaces that getifaddrs(3) reports, in the network namespace of the caller. IPv4 addresses come
-/// first, and link-local IPv6 addresses are left out. Throws RunError if the kernel lists none.
+/// first, and link-local IPv6 addresses are left out. Throws RunError if getifaddrs(3) fails.
 std::vector<Interface> list_interfaces();
 
 /// Returns a list such as "eth0 10.0.0.1, lo 127.0.0.1", or "none".
@@ -26,8 +26,8 @@ std::string to_text(const std::vector<Interface>& interfaces);
 /// Returns the IP address without the port, e.g. "10.0.0.1".
 std::string ip_text(const Address& address);
 
-/// Returns the IP address `name`, or the first address of the host with that name. The port is 0. Throws InputError
-/// with the name, the reason, and the advice to set MLTCP_ADDRESS or MLTCP_DEVICE.
+/// `name` is an IP address or the name of a host. Returns the IP address or the host's first address, with port 0.
+/// Throws InputError with the name, the reason, and the advice to set MLTCP_ADDRESS or MLTCP_DEVICE.
 Address resolve_host(const std::string& name);
 
 /// Returns an address of the interface `name`, with port 0. Throws InputError with the available interfaces if there is
@@ -37,7 +37,7 @@ Address address_of_interface(const std::string& name, const std::vector<Interfac
 /// Returns the host's name from gethostname(2).
 std::string host_name();
 
-/// Returns the speed of a network port in Mbit/s; 0 if the kernel does not report it.
+/// Returns the speed of a network interface in Mbit/s; 0 if the kernel does not report it.
 int speed_mbps(const std::string& interface);
 
 }  // namespace mltcp::endpoint

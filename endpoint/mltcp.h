@@ -24,11 +24,12 @@
  * 0 is never a valid handle.
  *
  * Structs begin with struct_size, which their _init function sets and the library reads first. So the program and the
- * library may have different versions. The struct of an older program lacks some members: the library uses their
- * defaults, and does not write them. The struct of a newer program has members that this library does not know. Such
- * members must be 0 when the library reads the struct; otherwise the call returns MLTCP_INVALID, because the library
- * would ignore a setting. When the library writes the struct, it sets them to 0. struct_size must be a multiple of 8,
- * from 8 to 4096, or the call returns MLTCP_INVALID. New versions never move or remove members.
+ * library may have different versions. The struct of an older program lacks some members. The library uses the
+ * defaults of these members, and does not write them. The struct of a newer program has members that this library does
+ * not know. The program must set these to 0 in a struct that the library reads, or the call returns MLTCP_INVALID,
+ * because the library would ignore a setting. In a struct that the library writes, the library sets them to 0.
+ * struct_size must be a multiple of 8, from 8 to 4096, or the call returns MLTCP_INVALID. New versions never move or
+ * remove members.
  *
  * Threads. Any thread may call any function at any time, with two exceptions: call mltcp_endpoint_destroy() and
  * mltcp_queue_destroy() only when no other thread uses the object or will use it. Callbacks run on the driving thread,
@@ -82,7 +83,7 @@ typedef int32_t mltcp_code;
 enum {
   MLTCP_OK = 0,
   MLTCP_TRUNCATED = 1,    /* the message was received, but the buffer holds only its beginning */
-  MLTCP_NOTHING = 2,      /* the call found nothing */
+  MLTCP_NOTHING = 2,      /* the call found no message or event */
   MLTCP_TIMED_OUT = 3,    /* the time limit has passed */
   MLTCP_CANCELLED = 4,    /* mltcp_cancel() ended the operation, or the sender cancelled the message */
   MLTCP_TOO_LATE = 5,     /* the operation can no longer be cancelled */
@@ -162,16 +163,16 @@ typedef struct mltcp_completion {
   mltcp_code code;
   int32_t connection_kind;
   uint64_t operation; /* 0 for events */
-  /* Connection of the operation; with MLTCP_ANY_CONNECTION, connection of the message, or 0 if there is none. */
+  /* Connection of the operation; with MLTCP_ANY_CONNECTION, connection of the message, or 0 if there is no message. */
   uint64_t connection;
   uint64_t tag;
   uint64_t bytes;   /* length of the message, even if it is longer than the buffer */
   uint64_t message; /* the message that mltcp_peek() took, if its `take` was 1 */
   void* context;    /* mltcp_post_options::context of the operation */
-  uint32_t job;     /* received: number of the sender's job; valid if has_job is 1 */
+  uint32_t job;     /* MLTCP_RECEIVED: number of the sender's job; valid if has_job is 1 */
   uint16_t iteration;
   uint8_t has_job;
-  uint8_t cause;       /* reason behind `code`, which mltcp_completion_text() includes in its text */
+  uint8_t cause;       /* number of the reason for `code`; mltcp_completion_text() puts the reason into words */
   uint8_t peer_ip[16]; /* an IPv4 address is written as ::ffff:a.b.c.d */
   uint16_t peer_port;  /* 0 if the peer is not known */
   uint8_t reserved[6];
@@ -184,19 +185,19 @@ typedef struct mltcp_endpoint_options {
   uint32_t struct_size;
   int32_t driving;    /* MLTCP_DRIVEN_BY_THREADS, the default, or MLTCP_DRIVEN_BY_CALLER */
   const char* device; /* "udp:", "udp:eth0" or a port of DPDK; NULL means "udp:" */
-  /* The address by which peers reach this host: "10.0.0.1" or "10.0.0.1:62400". Without a port, a free port is used.
-   * NULL means the address in the device's name, as in "udp:10.0.0.1". */
+  /* The address by which peers reach this host: "10.0.0.1" or "10.0.0.1:62400". If it contains no port, the endpoint
+   * uses a free port. NULL means the address in the device's name, as in "udp:10.0.0.1". */
   const char* address;
   const char* gateway; /* gateway for devices whose packets the kernel does not route; NULL if there is none */
   /* Name such as "cubic", or "./mine.so:mine" to load an algorithm; NULL means "reno". */
   const char* congestion_control;
-  const char* cores; /* CPU of the driving thread; NULL: the thread is not bound, or is bound to the first usable CPU */
+  const char* cores;    /* CPU of the driving thread; NULL: the datapath binds it to the first usable CPU, or to none */
   uint32_t prefix_bits; /* length of the prefix of this host's network, default 24 */
   uint32_t shards;      /* number of shards, each with its thread, socket and UDP port; 1 to 256, default 1 */
   int32_t idle;         /* default MLTCP_IDLE_SLEEP */
   uint32_t accepts;     /* 1, the default, if peers may connect; 0 if not */
   uint32_t mtu;         /* in bytes; 0 means the MTU of the interface */
-  uint32_t queues;      /* queues of a DPDK device, default 1 */
+  uint32_t queues;      /* number of queues of a DPDK device, default 1 */
   /* A peer's connections end if no packet arrives from it for this time; 10 ms to 1 h, default 10 s. */
   int64_t peer_timeout_ns;
   uint32_t max_connections;    /* limit for each shard; 1 to 65536, default 256 */
@@ -212,17 +213,17 @@ typedef struct mltcp_endpoint_options {
   uint32_t ecn;                 /* 1: switches may mark packets (ECN), which dctcp and dcqcn need; default 0 */
   uint32_t full_integrity;      /* 1: a CRC-32C covers payloads as well as headers; default 0 */
   uint32_t priority;            /* priority of packets, 0 to 7, default 0 */
-  /* Memory for DPDK, shared by all its endpoints. The value of the first endpoint applies. 0 means enough for eight
-   * endpoints like this one. */
+  /* Memory in MiB for all endpoints of the process on DPDK devices together. Only the value of the first of these
+   * endpoints applies. 0 means enough for eight endpoints like this one. */
   uint32_t memory_mb;
-  mltcp_callback event_callback; /* receives events; if NULL, mltcp_endpoint_events() returns their queue */
+  mltcp_callback event_callback; /* called for each event; if NULL, events go to the queue of mltcp_endpoint_events() */
   void* event_context;
   /* Since 1.1: parameters of the congestion control, as `mltcp algorithms` lists them, such as
    * "swift.base_target=40 us, swift.beta=0.7". NULL means the defaults. */
   const char* parameters;
-  /* Members since 1.3: the job's key. Set at most one of the two. With a key, packets are encrypted and authenticated,
-   * and only peers with the same key can connect. If both are NULL, the key of MLTCP_KEY_FILE applies
-   * (docs/explanation/security.md). If that is not set either, only peers without a key can connect. */
+  /* Members since 1.3: the job's key. Set at most one of `key` and `key_bytes`. With a key, packets are encrypted and
+   * authenticated, and only peers with the same key can connect. If both are NULL, the key of MLTCP_KEY_FILE applies
+   * (docs/explanation/security.md). If MLTCP_KEY_FILE is not set either, only peers without a key can connect. */
   const char* key;       /* path of a key file made by `mltcp key`, or a descriptor such as "fd:3" */
   const void* key_bytes; /* MLTCP_KEY_BYTES random bytes that the program provides */
   /* Since 1.4. 1: packets are authenticated, but not encrypted. Both ends must use the same setting. 0, the default,
@@ -265,11 +266,11 @@ MLTCP_API mltcp_code mltcp_endpoint_options_init_sized(mltcp_endpoint_options* o
  * MLTCP_FAILED if the machine is not ready; mltcp_last_error() describes the reason. Several threads may open endpoints
  * at the same time. */
 MLTCP_API mltcp_code mltcp_endpoint_open(const mltcp_endpoint_options* options, mltcp_endpoint** endpoint);
-/* Aborts all connections, and ends all operations with MLTCP_DESTROYED. Waits until they have ended, for up to 1 s; in
- * a callback it does not wait. Afterwards every call returns MLTCP_DESTROYED. May be called again. */
+/* Aborts all connections, and ends all operations with MLTCP_DESTROYED. Waits up to 2 s until this is done, but does
+ * not wait in a callback. Every later call returns MLTCP_DESTROYED. May be called again. */
 MLTCP_API mltcp_code mltcp_endpoint_close(mltcp_endpoint* endpoint);
 /* Closes the endpoint like mltcp_endpoint_close(), and frees it. Queues may outlive the endpoint. In a callback of the
- * endpoint this call does not wait: the threads finish after the callback has returned. Ignores NULL. */
+ * endpoint this call does not wait. The endpoint's threads then end after the callback has returned. Ignores NULL. */
 MLTCP_API mltcp_code mltcp_endpoint_destroy(mltcp_endpoint* endpoint);
 
 /* Sizes of buffers that hold any address: as a blob, and as hexadecimal text with a terminating zero. */
@@ -280,14 +281,16 @@ MLTCP_API mltcp_code mltcp_endpoint_destroy(mltcp_endpoint* endpoint);
  * peers, which pass them to mltcp_connect(). The address does not change. `size` is the size of the buffer before the
  * call, and the number of bytes written after it. Returns MLTCP_TOO_LONG if the buffer is too small. */
 MLTCP_API mltcp_code mltcp_endpoint_address(mltcp_endpoint* endpoint, void* blob, size_t* size);
-/* Converts an address to text for command lines and environments, and back. The size of the buffer is `capacity` for
- * the text and, before the call, `size` for the address. MLTCP_TOO_LONG if the buffer is too small. */
+/* Converts an address to text for command lines and environments, and back. The buffer of the text has `capacity`
+ * bytes. mltcp_address_from_hex() reads the size of the buffer `blob` from `size`, and writes the number of bytes of
+ * the address there. Both return MLTCP_TOO_LONG if the buffer is too small. */
 MLTCP_API mltcp_code mltcp_address_to_hex(const void* blob, size_t size, char* hex, size_t capacity);
 MLTCP_API mltcp_code mltcp_address_from_hex(const char* hex, void* blob, size_t* size);
 /* Writes a description of an address for people: "10.0.0.1:62400 (2 shards, endpoint 5f3c9a01)". Returns
  * MLTCP_BAD_ADDRESS or MLTCP_WRONG_VERSION if the address is not usable. */
 MLTCP_API mltcp_code mltcp_address_text(const void* blob, size_t size, char* text, size_t capacity);
-/* Writes a description of the datapath for people. All texts are cut if `capacity` is too small. */
+/* Writes a description of the datapath for people. If `capacity` is too small, this and the other functions that write
+ * a `text` cut it and return MLTCP_TOO_LONG. */
 MLTCP_API mltcp_code mltcp_endpoint_description(mltcp_endpoint* endpoint, char* text, size_t capacity);
 /* Writes the reason of the last MLTCP_FAILED, or "" if there was none. */
 MLTCP_API mltcp_code mltcp_endpoint_failure(mltcp_endpoint* endpoint, char* text, size_t capacity);
@@ -297,7 +300,7 @@ MLTCP_API mltcp_code mltcp_now(mltcp_endpoint* endpoint, int64_t* now_ns);
 /* ---- Driving an endpoint with MLTCP_DRIVEN_BY_CALLER ------------------------------------------------------------- */
 
 /* Drives each shard once, except those that another thread is driving. Does not wait. `ended` receives the number of
- * operations that ended plus the number of events; it may be NULL. */
+ * operations that ended plus the number of events. `ended` may be NULL. */
 MLTCP_API mltcp_code mltcp_progress(mltcp_endpoint* endpoint, size_t* ended);
 /* Returns a descriptor to wait on, for example with epoll(7). Once mltcp_endpoint_arm() has returned MLTCP_NOTHING, the
  * descriptor becomes readable when mltcp_progress() has work. Returns MLTCP_UNSUPPORTED if the datapath has no
@@ -310,19 +313,19 @@ MLTCP_API mltcp_code mltcp_endpoint_arm(mltcp_endpoint* endpoint);
 /* ---- Connections ------------------------------------------------------------------------------------------------- */
 
 /* Begins to connect. The operation ends with MLTCP_CONNECTED. Operations may be posted on `connection` at once.
- * `operation` may be NULL. If there is then no callback and no queue, the event MLTCP_ENDED and the operations posted
- * on the connection report a failure. */
+ * `operation` may be NULL. If it is NULL and the options name no callback and no queue, a failure is reported by the
+ * event MLTCP_ENDED and by the operations posted on the connection. */
 MLTCP_API mltcp_code mltcp_connect(mltcp_endpoint* endpoint, const void* blob, size_t size, int32_t kind,
                                    const mltcp_post_options* options, mltcp_connection* connection,
                                    mltcp_operation* operation);
 /* Waits for the next peer that connects; with a limit of 0 it only checks. It removes events from
- * mltcp_endpoint_events() until it finds such a peer, and drops MLTCP_ENDED. So use it only if the program learns from
- * its operations that a connection has ended; other programs read the queue themselves. `end` receives the event, and
- * may be NULL. */
+ * mltcp_endpoint_events() until it finds such a peer, and drops MLTCP_ENDED. So use mltcp_accept() only if the program
+ * learns from its operations that a connection has ended. Otherwise read that queue instead of calling mltcp_accept().
+ * `end` receives the event, and may be NULL. */
 MLTCP_API mltcp_code mltcp_accept(mltcp_endpoint* endpoint, mltcp_connection* connection, mltcp_completion* end,
                                   int64_t limit_ns);
 /* The handle of an ended connection stays valid until mltcp_close() or mltcp_abort(), which return MLTCP_OK, or until
- * at least max_connections further connections have been made. Calls that post on such a connection return the code
+ * at least max_connections further connections have been made. Calls that post on an ended connection return the code
  * with which it ended, and mltcp_last_error() returns the cause. */
 
 /* Ends the connection when the peer has received or stored everything that this end sent. A send of the peer ends with
@@ -363,8 +366,8 @@ MLTCP_API mltcp_code mltcp_receive_message(mltcp_endpoint* endpoint, mltcp_messa
 
 /* ---- Operations -------------------------------------------------------------------------------------------------- */
 
-/* Requests an early end of the operation. The operation ends with MLTCP_CANCELLED. If the request comes too late, it
- * ends as if there was no request. */
+/* Requests an early end of the operation. The operation ends with MLTCP_CANCELLED. If the request comes too late, the
+ * operation ends as if there was no request. */
 MLTCP_API mltcp_code mltcp_cancel(mltcp_endpoint* endpoint, mltcp_operation operation);
 /* Waits for the end of an operation that has no callback and no queue. A limit of 0 checks once; a negative limit gives
  * MLTCP_INVALID. Returns MLTCP_OK if the operation has ended: the handle is then no longer valid, and `end`, which may
@@ -381,8 +384,8 @@ MLTCP_API mltcp_code mltcp_completion_text(const mltcp_completion* completion, c
 
 /* ---- Queues ------------------------------------------------------------------------------------------------------ */
 
-/* Creates a queue for 1 to 2^20 completions. The queue never loses a completion: when all places are reserved, posting
- * an operation returns MLTCP_QUEUE_FULL. */
+/* Creates a queue for `places` completions, 1 to 2^20. The queue never loses a completion, because posting an operation
+ * reserves a place in its queue. If no place is free, the posting call returns MLTCP_QUEUE_FULL. */
 MLTCP_API mltcp_code mltcp_queue_create(mltcp_endpoint* endpoint, uint32_t places, mltcp_queue** queue);
 /* Returns the endpoint's queue of events. It belongs to the endpoint, so do not destroy it. */
 MLTCP_API mltcp_code mltcp_endpoint_events(mltcp_endpoint* endpoint, mltcp_queue** queue);
@@ -392,21 +395,21 @@ MLTCP_API mltcp_code mltcp_queue_destroy(mltcp_queue* queue);
 /* Moves up to `capacity` completions to `ends`, the oldest first, and sets `count` to their number. Set struct_size of
  * the first element before the call. Returns MLTCP_OK even if the queue is empty. Does not drive the endpoint. */
 MLTCP_API mltcp_code mltcp_queue_poll(mltcp_queue* queue, mltcp_completion* ends, size_t capacity, size_t* count);
-/* Moves completions like mltcp_queue_poll(), but waits for the first. Returns MLTCP_TIMED_OUT if there is none within
- * the limit. */
+/* Moves completions like mltcp_queue_poll(), but waits until the queue holds a completion. Returns MLTCP_TIMED_OUT if
+ * it holds none within the limit. */
 MLTCP_API mltcp_code mltcp_queue_wait(mltcp_queue* queue, mltcp_completion* ends, size_t capacity, size_t* count,
                                       int64_t limit_ns);
-/* Returns a descriptor to wait on with poll(2) or epoll(7). After mltcp_queue_arm() it becomes readable with the first
- * completion. */
+/* Returns a descriptor to wait on with poll(2) or epoll(7). After mltcp_queue_arm() the descriptor becomes readable
+ * when the next completion arrives. */
 MLTCP_API mltcp_code mltcp_queue_file(mltcp_queue* queue, int* file);
 /* Prepares for sleeping. Returns MLTCP_NOTHING if the queue is empty, so that the caller may sleep on the descriptor.
  * Returns MLTCP_OK if it is not empty: poll the queue first. */
 MLTCP_API mltcp_code mltcp_queue_arm(mltcp_queue* queue);
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
-/* The congestion control of a connection follows the iterations of the job that it is attached to. Functions of jobs
- * wait for other threads, usually for less than a millisecond; mltcp_job_begin_iteration() and
- * mltcp_job_end_iteration() do not wait. */
+/* The congestion control of a connection follows the iterations of the job to which the connection is attached.
+ * Functions of jobs wait for other threads, usually for less than 1 ms. The exceptions are mltcp_job_begin_iteration()
+ * and mltcp_job_end_iteration(), which do not wait. */
 
 typedef struct mltcp_job_options {
   uint32_t struct_size;
@@ -443,7 +446,7 @@ typedef struct mltcp_job_plan {
   int64_t slot_ns;
   int64_t period_ns;
   double tolerance;       /* Lateness that does not count as drift, as a share of the period, 0 to 0.5; default 0.05. */
-  double gradual_step;    /* longest wait per iteration, as a share of the period, 0.001 to 1; default 0.1 */
+  double gradual_step;    /* maximum wait per iteration, as a share of the period, 0.001 to 1; default 0.1 */
   int64_t valid_until_ns; /* default MLTCP_FOREVER */
   int64_t clock_bound_ns; /* the largest difference between the clocks of the job's hosts */
 } mltcp_job_plan;
@@ -464,10 +467,10 @@ static inline void mltcp_job_plan_init(mltcp_job_plan* plan) {
 MLTCP_API mltcp_code mltcp_job_create(mltcp_endpoint* endpoint, const mltcp_job_options* options, mltcp_job* job);
 /* Removes the job. Its connections continue without a job. */
 MLTCP_API mltcp_code mltcp_job_remove(mltcp_endpoint* endpoint, mltcp_job job);
-/* Attaches the connection to the job. From now on it carries the job's data. */
+/* Attaches the connection to the job. From now on the connection carries the job's data. */
 MLTCP_API mltcp_code mltcp_job_attach(mltcp_endpoint* endpoint, mltcp_job job, mltcp_connection connection);
-/* Begins the job's next iteration. `bytes` is what the job will send in it on all its connections together; 0 if not
- * known. */
+/* Begins the job's next iteration. `bytes` is the number of bytes that the job sends in this iteration on all its
+ * connections together; 0 if not known. */
 MLTCP_API mltcp_code mltcp_job_begin_iteration(mltcp_endpoint* endpoint, mltcp_job job, uint64_t bytes);
 MLTCP_API mltcp_code mltcp_job_end_iteration(mltcp_endpoint* endpoint, mltcp_job job);
 /* Sets the job's plan. `state`, which may be NULL, receives MLTCP_PLAN_ACTIVE or the reason why the plan does not
@@ -534,7 +537,7 @@ typedef struct mltcp_connection_report {
   mltcp_code end_code;
   /* Members since 1.4: packet sizes, without the headers of IP and UDP. */
   uint32_t packet_bytes;        /* current size of a full packet */
-  uint32_t agreed_packet_bytes; /* size that both ends accept; above packet_bytes if the path carries less */
+  uint32_t agreed_packet_bytes; /* maximum that both ends accept; above packet_bytes if the path carries less */
 } mltcp_connection_report;
 
 /* Counters since the endpoint was opened. */
@@ -559,7 +562,7 @@ typedef struct mltcp_endpoint_report {
   /* Packets of a known connection that its peer did not send: their tag or authentication is wrong. */
   uint64_t forged_packets;
   uint64_t beyond_holes;   /* packets that would leave more gaps in the received data than there is memory for */
-  uint64_t retries_sent;   /* requests to a connecting peer that it prove its address */
+  uint64_t retries_sent;   /* packets that asked a connecting peer to prove its address */
   uint64_t unproven_ended; /* connections that ended because their peer did not answer ACCEPT */
   uint64_t resets_sent;
   uint64_t resets_taken; /* connections that ended because their peer had restarted */
@@ -590,7 +593,7 @@ MLTCP_API mltcp_code mltcp_report_endpoint(mltcp_endpoint* endpoint, mltcp_endpo
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Lets devices read `memory`, which consists of whole pages, so that messages in it are sent without a copy. Does
+/* Lets devices read `memory`, which must consist of whole pages, so that messages in it are sent without a copy. Does
  * nothing if the datapath reads messages by the CPU. The memory must outlive the registration, and the registration
  * must outlive the messages. */
 MLTCP_API mltcp_code mltcp_memory_register(mltcp_endpoint* endpoint, void* memory, size_t size, mltcp_memory* handle);

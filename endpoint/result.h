@@ -21,7 +21,7 @@ enum class Code : std::uint8_t {
   refused = 9,       ///< no endpoint at that address accepts connections of this kind
   unreachable = 10,  ///< no packet arrived from the peer for EndpointConfig::peer_timeout
   aborted = 11,      ///< the connection was ended at once, here or by the peer
-  version = 12,      ///< the peer, or the blob of its address, has another version
+  version = 12,      ///< the peer, or the blob of its address, has another version than this endpoint
   wrong_peer = 13,   ///< another endpoint now uses the peer's address, for example after a restart
   protocol = 14,     ///< the peer broke the protocol; its connection was ended
   bad_address = 15,  ///< the blob is not the address of an endpoint: it is incomplete, damaged, or something else
@@ -38,7 +38,7 @@ inline constexpr std::uint8_t kCodes = 24;
 
 /// Returns the name of the code, such as "ok" or "timed_out", or "unknown code" for other values.
 std::string_view name_of(Code code) noexcept;
-/// Returns one line "cause; cure" for people.
+/// Returns one line "cause; cure" about the code, for people.
 std::string_view to_text(Code code) noexcept;
 
 }  // namespace mltcp::endpoint

@@ -1,8 +1,8 @@
 // Values that a program and an endpoint exchange: handles, completions, options, settings, reports.
 //
-// A handle contains a generation number. After its object is gone, calls with the handle return Code::unknown. It can
-// name another object only after 2^32 further objects in the same slot. 0 is never a valid handle. For connections that
-// have ended see Endpoint::how_ended().
+// A handle contains a generation number. After its object is gone, calls with the handle return Code::unknown. The
+// handle can name another object only after 2^32 further objects in the same slot. 0 is never a valid handle. For
+// connections that have ended see Endpoint::how_ended().
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,8 @@ enum class Take : std::uint8_t { no = 0, yes = 1 };
 /// The reason behind a Code, which makes the text of a completion more precise.
 enum class Cause : std::uint8_t {
   none = 0,
-  here,                   ///< this end closed, aborted or cancelled
-  peer,                   ///< the peer closed, aborted or cancelled
+  here,                   ///< this end closed or aborted the connection, or cancelled the operation
+  peer,                   ///< the peer closed or aborted the connection, or cancelled the message
   silence,                ///< no packet arrived from the peer
   nobody_listens,         ///< the peer's transport refused the connection
   peer_full,              ///< the peer has no room for another connection
@@ -60,7 +60,7 @@ enum class Cause : std::uint8_t {
   beyond_credit,          ///< the peer sent more unexpected messages than its credit allows
   unasked,                ///< the peer sent an answer without a request
   wrong_length,           ///< the peer sent a message whose length differs from the announced one
-  connections_in_use,     ///< this endpoint has EndpointConfig::max_connections connections
+  connections_in_use,     ///< this endpoint already has EndpointConfig::max_connections connections
   end_of_endpoint,        ///< this endpoint was closed
   false_acknowledgement,  ///< one end acknowledged data that its peer had never sent
 };
@@ -104,7 +104,7 @@ std::string to_text(Code code, Cause cause);
 
 /// Called on the thread that drives the operation's shard. A callback may call every function of the endpoint that does
 /// not wait (see the description of each function), including close() and the destructor. The shard does nothing else
-/// during the callback, so keep it short. It must not throw.
+/// during the callback, so keep the callback short. A callback must not throw.
 using Callback = void (*)(void* context, const Completion& completion) noexcept;
 
 /// How an operation reports its end. If `callback` is not null, it is called. If only `queue` is not null, the
@@ -115,8 +115,8 @@ struct PostOptions {
   CompletionQueue* queue = nullptr;  ///< queue of the same endpoint; must outlive the operation
   void* context = nullptr;           ///< returned in the completion; the endpoint does not use it
   /// After this time the operation ends with Code::timed_out. Must be above 0; never() means no limit. If bytes of the
-  /// message are already being sent, the connection ends as well (transport/shard.h). A tagged message that is still
-  /// held back or announced is withdrawn, and the connection continues.
+  /// message are already being sent, the connection ends as well (transport/shard.h). If no bytes of a tagged message
+  /// are being sent yet, the message is withdrawn and the connection continues.
   Nanos time_limit = Nanos::never();
 };
 
@@ -156,8 +156,8 @@ struct EndpointConfig {
     return config;
   }();
   /// Idle timeout of a peer, 10 ms to 1 h. If no packet arrives from the peer for this long, its connections and all
-  /// their operations end, at the latest after 1.5 times this long. It also limits a connection attempt to an address
-  /// where nothing answers.
+  /// their operations end, at the latest after 1.5 times this long. The same limit applies to a connection attempt to
+  /// an address where nothing answers.
   Nanos peer_timeout{10'000'000'000};
 
   // Limits for each shard.
@@ -176,7 +176,7 @@ struct EndpointConfig {
   std::uint32_t unexpected_messages = 128;  ///< unexpected messages of one connection, stored or announced; 1 to 16384
   std::uint32_t control_frames = 32;        ///< control frames in flight in each direction; 4 to 1024
 
-  /// Receives the events `accepted` and `closed`. If it is null, events() returns them.
+  /// Called for each event `accepted` or `closed`. If the callback is null, events() returns these events.
   Callback event_callback = nullptr;
   void* event_context = nullptr;
 
@@ -188,8 +188,8 @@ struct EndpointConfig {
 
   /// The job's key (transport/security/job_key.h): the path of a key file, or "fd:N". With a key, packets are encrypted
   /// and authenticated, and only peers with the same key can connect. If `key` is empty, the endpoint uses the key in
-  /// `connection.keys` (at most one), and otherwise the key that MLTCP_KEY_FILE names. Without any key, only peers
-  /// without a key can connect. The endpoint reads the text only while it opens.
+  /// `connection.keys`, which holds at most one. If that is empty too, the endpoint uses the key that MLTCP_KEY_FILE
+  /// names. Without any key, only peers without a key can connect. The endpoint reads the text only while it opens.
   std::string_view key{};
   /// If true, packets are authenticated but not encrypted, so that others can read them. Both ends must use the same
   /// setting, or they cannot connect. The setting applies to the key of `key` or MLTCP_KEY_FILE. If MLTCP_KEY_FILE
@@ -203,7 +203,7 @@ struct EndpointConfig {
 
 /// How reliably the beginning of an iteration is known.
 enum class Beginning : std::uint8_t {
-  known,    ///< the program states the beginning, and the job's other processes agree
+  known,    ///< the program states the beginning, which is the same in all processes of the job
   guessed,  ///< this process recognised the beginning in its own traffic; the plan in JobOptions does not apply yet
 };
 
@@ -215,7 +215,7 @@ struct JobOptions {
   /// If true, iterations are learned from the traffic until begin_iteration() gives a size.
   bool learn_iterations = false;
   /// Applies like a plan of Endpoint::set_plan(), from the first begin_iteration() with a size and Beginning::known.
-  /// Times are those of Endpoint::now(). The call returns Code::invalid if the plan is out of range.
+  /// Times are those of Endpoint::now(). Endpoint::create_job() returns Code::invalid if the plan is out of range.
   std::optional<PhasePlan> plan = std::nullopt;
 };
 
@@ -225,7 +225,7 @@ struct JobReport {
   std::uint64_t iteration = 0;      ///< number of the latest iteration, begun or learned; 0 before the first iteration
   Bytes bytes_sent = 0;             ///< bytes delivered in this iteration
   Bytes bytes_per_iteration = 0;    ///< 0 if not known
-  double bytes_ratio = 0;           ///< 0 to 1
+  double bytes_ratio = 0;           ///< delivered share of the bytes of this iteration, 0 to 1
   double gain = 1;                  ///< gain of the increase step; mean over the shards, weighted by connections
   bool between_iterations = false;  ///< true after end_iteration() until the next iteration begins
   /// state on the first shard where the plan is not active; active if the plan is active on all shards
@@ -265,7 +265,7 @@ struct EndpointReport {
   std::uint64_t connections = 0;       ///< current number of connections
   std::uint64_t broken_protocols = 0;  ///< connections that ended because their peer broke the protocol
   std::uint64_t unintroduced = 0;      ///< peers that connected and did not introduce themselves correctly
-  std::uint64_t wakeups = 0;           ///< times that a post woke a sleeping thread
+  std::uint64_t wakeups = 0;           ///< number of times that posting an operation woke a sleeping thread
   ShardStats packets;                  ///< counters of the transport, summed over all shards
   DatapathLosses losses;
 };

@@ -254,8 +254,8 @@ class RealQueuePair final : public QueuePair {
   void stop() override { reset(); }
 
   int steer(const FrameRule& rule) noexcept override {
-    // The header fields that all frames to one UDP port share. The types of the structures imply EtherType and
-    // protocol.
+    // The header fields that all frames to one UDP port share. EtherType and IP protocol follow from the types of the
+    // structures.
     struct Eth {
       ibv_flow_attr head;
       ibv_flow_spec_eth frame;
@@ -319,7 +319,8 @@ class RealQueuePair final : public QueuePair {
     return ibv_modify_qp(queue, &state, given);
   }
   bool reset() const { return set_state(IBV_QPS_RESET, IBV_QP_STATE) == 0; }
-  /// Returns whether the device can create at least a minimal queue pair. Called after a larger one was refused.
+  /// Returns whether the device can create at least a minimal queue pair. Called after the device has refused a larger
+  /// queue pair.
   static bool has_any(ibv_pd* domain, ibv_qp_init_attr min) {
     min.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     return Queue(ibv_create_qp(domain, &min)) != nullptr;
@@ -345,8 +346,8 @@ enum class Trouble : std::uint8_t { none, port_down, gid_gone, completions_lost,
 class RealDevice final : public Device {
  public:
   explicit RealDevice(const VerbsName& name) : label_("port " + to_text(name)) {
-    // After a fork, the pages that devices use stay with the parent process. From Linux 5.12 on the kernel ensures
-    // this, and the call does nothing.
+    // With this call, pages in use by devices stay with the parent process after a fork. From Linux 5.12 on, the kernel
+    // ensures this by itself, and the call does nothing.
     ibv_fork_init();
     const DeviceList list;
     const auto found = std::find_if(list.all().begin(), list.all().end(), [&](ibv_device* const device) {
@@ -452,7 +453,7 @@ class RealDevice final : public Device {
     rule.head.port = facts_.port;
     rule.frame.type = IBV_FLOW_SPEC_ETH;
     rule.frame.size = sizeof rule.frame;
-    constexpr std::uint8_t local = 2;  // a MAC address that no host uses: locally administered, otherwise zero
+    constexpr std::uint8_t local = 2;  // a MAC address that no host uses: only the "locally administered" bit is 1
     rule.frame.val.dst_mac[0] = local;
     std::memset(rule.frame.mask.dst_mac, 0xFF, sizeof rule.frame.mask.dst_mac);
     const Flow flow(ibv_create_flow(queue.get(), &rule.head));
@@ -466,7 +467,7 @@ class RealDevice final : public Device {
 
   ibv_ah* make_handle(const HandleConfig& config) noexcept override {
     ibv_ah_attr attributes{};
-    attributes.is_global = 1;  // also on InfiniBand, because the receiver identifies the sender by the route header
+    attributes.is_global = 1;  // on InfiniBand, too: the receiver identifies the sender by the route header
     attributes.dlid = config.lid;
     attributes.sl = config.service_level;
     attributes.port_num = facts_.port;
@@ -608,7 +609,7 @@ class RealDevice final : public Device {
         // The queue pair exists until the event is acknowledged.
         static_cast<RealQueuePair*>(event.element.qp->qp_context)->has_failed.store(true, std::memory_order_release);
         return true;
-      default:  // an event of the port, which take_events() checks afterwards
+      default:  // an event of the port; take_events() checks the port afterwards
         return false;
     }
   }
@@ -630,8 +631,8 @@ class RealDevice final : public Device {
     trouble_.store(now, std::memory_order_relaxed);
   }
 
-  /// Returns whether the port has the watched GID, and updates its index. An address that is removed and added again
-  /// gets another index, while existing handles use the old one.
+  /// Returns whether the port has the watched GID, and updates the GID's index. If an address is removed and added
+  /// again, its GID gets another index. Existing handles use the old index.
   bool find_watched() {
     ibv_gid_entry entry{};
     if (ibv_query_gid_ex(context_.get(), facts_.port, gid_index_, &entry, 0) == 0 &&

@@ -46,8 +46,8 @@ struct DeviceFacts {
   std::vector<Gid> gids;
   /// Indices of the kernel's interfaces on the port.
   std::vector<std::uint32_t> interfaces;
-  /// Whether the device computes the IP and UDP checksums of IPv4 frames that it sends, and verifies those that it
-  /// receives.
+  /// Whether the device computes the IP and UDP checksums of IPv4 frames that it sends, and verifies the checksums of
+  /// IPv4 frames that it receives.
   bool has_frame_checksums = false;
 };
 
@@ -68,8 +68,8 @@ struct QueuePairConfig {
   std::span<std::byte> memory{};
 };
 
-/// Describes the frames that a device steers to a queue pair instead of the kernel. They are UDP over IP, without a
-/// VLAN tag.
+/// Describes the frames that a device steers to a queue pair instead of to the kernel. The frames are UDP over IP,
+/// without a VLAN tag.
 struct FrameRule {
   encap::MacAddress destination_mac{};
   Address destination{};
@@ -102,14 +102,14 @@ class QueuePair {
   enum class Recovery : std::uint8_t {
     none_needed,
     resumed,  ///< sending had stopped (SQE) and works again; receive buffers are still posted
-    reset,    ///< nothing is posted any more, and earlier requests will never be completed
+    reset,    ///< no request is posted any more; those posted before this will never be completed
     failed,
   };
   /// Steers the frames that match the rule to this queue pair until the queue pair is destroyed. Returns 0 or an errno.
   /// Only for queue pairs of PairKind::frames.
   virtual int steer(const FrameRule& /*rule*/) noexcept { return EOPNOTSUPP; }
-  /// Makes the queue pair ready again after an error that has stopped it. If `must_reset`, resets the queue pair even
-  /// if it has not stopped.
+  /// Makes the queue pair ready again after an error that has stopped it. If `must_reset` is true, resets the queue
+  /// pair even if no error has stopped it.
   virtual Recovery recover(bool must_reset) = 0;
   /// Permanently ends all accesses of the device to memory.
   virtual void stop() = 0;
@@ -136,7 +136,7 @@ struct RawPackets {
 class Device : public DmaDevice {
  public:
   [[nodiscard]] virtual const DeviceFacts& facts() const = 0;
-  /// Throws RunError with the cause and what to do, if the device refuses.
+  /// Throws RunError, whose message says why and what to do, if the device refuses.
   virtual std::unique_ptr<QueuePair> make_queue_pair(const QueuePairConfig& config) = 0;
   /// Creates a raw-packet queue pair and a steering rule, and removes both again. The rule matches no frame.
   virtual RawPackets try_raw_packets() = 0;
@@ -144,7 +144,7 @@ class Device : public DmaDevice {
   virtual ibv_ah* make_handle(const HandleConfig& config) noexcept = 0;
   virtual void free_handle(ibv_ah* handle) noexcept = 0;
 
-  /// Returns a file that is readable when there are events for take_events(); -1 if there never are.
+  /// Returns a file that is readable when there are events for take_events(); -1 if the device never has events.
   [[nodiscard]] virtual int event_file() const = 0;
   /// Takes the device's asynchronous events, and checks the state of the port. Returns true if shards must check their
   /// queue pairs, because one has failed or the device is gone.
@@ -167,15 +167,15 @@ class Device : public DmaDevice {
 /// Opens a port. Throws InputError if there is no such device or port, RunError if it cannot be opened.
 std::unique_ptr<Device> open_device(const VerbsName& name);
 
-/// Returns the GID that has `index`, if given, or else the GID for a host at `address`. An unspecified address selects
-/// a GID of its IP version. Throws InputError with the available GIDs if none is suitable.
+/// If `index` is given, returns the GID with this index. Otherwise returns the GID for a host at `address`. An
+/// unspecified address selects a GID of its IP version. Throws InputError with the available GIDs if none is suitable.
 Gid choose_gid(const DeviceFacts& facts, const Address& address, std::optional<std::uint8_t> index);
 
 /// Returns the network that carries packets sent from `gid`.
 Network network_of(const DeviceFacts& facts, const Gid& gid);
 
-/// Returns the names of the machine's RDMA devices. Throws RunError that says what to do, if the kernel has none or
-/// cannot list them.
+/// Returns the names of the machine's RDMA devices. Throws RunError if the kernel has no RDMA devices or cannot list
+/// them. The message says what to do.
 std::vector<std::string> device_names();
 
 }  // namespace mltcp::rdma

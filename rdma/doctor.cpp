@@ -18,7 +18,7 @@
 namespace mltcp::rdma {
 namespace {
 
-/// Creates a queue pair similar to those of a port, to check that there is enough memory.
+/// Creates a queue pair similar to a port's queue pairs, to check that there is enough memory.
 void try_queue_pair(Device& device) {
   constexpr std::size_t bytes = 1 << 20;
   constexpr std::size_t page = 4096;

@@ -6,10 +6,10 @@
 namespace mltcp::rdma {
 
 struct Examination {
-  bool works = false;  ///< whether a port that can carry hosts is up
+  bool works = false;  ///< whether at least one usable port is up
   bool has_devices = false;
   std::string detail;  ///< findings, in one line
-  std::string cure;    ///< what to do, in one line; empty if nothing
+  std::string cure;    ///< what the user should do, in one line; may be empty
 };
 
 /// Examines all devices. Changes nothing. Problems are in the result and are not thrown.

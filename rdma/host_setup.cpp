@@ -65,7 +65,7 @@ std::vector<std::unique_ptr<KernelSocket>> sockets_of(const Address& first, std:
   return sockets;
 }
 
-/// The kernel chooses the first port. If a port after it is in use, the function tries again.
+/// The kernel chooses the first port. If one of the ports that follow is in use, the function tries again.
 std::uint16_t free_ports_at(const Address& ip, std::uint32_t interface, std::uint32_t shards) {
   constexpr int kTries = 256;
   Address address = ip;
@@ -78,7 +78,7 @@ std::uint16_t free_ports_at(const Address& ip, std::uint32_t interface, std::uin
     try {
       sockets_of(address, interface, shards - 1);
       return first.port();
-    } catch (const InputError&) {  // a port after the first is in use
+    } catch (const InputError&) {  // one of the ports that follow is in use
     }
   }
   throw RunError(fmt::format("{} has no {} in a row that are free; use fewer shards, or give the first port",

@@ -229,7 +229,8 @@ class RealRoutes final : public KernelRoutes {
       std::memcpy(&by, index.data(), sizeof by);
     if (by != interface_.index) return std::nullopt;
     if (const auto gateway = answer.attribute(RTA_GATEWAY); !gateway.empty()) return address_of(gateway);
-    // This attribute is for a gateway of the other IP version (RFC 5549). It contains the family, then the address.
+    // This attribute is for a gateway whose IP version is not that of the destination (RFC 5549). It contains the
+    // address family, then the address.
     if (const auto via = answer.attribute(RTA_VIA); via.size() > sizeof(std::uint16_t))
       return address_of(via.subspan(sizeof(std::uint16_t)));
     return destination;

@@ -42,14 +42,14 @@ class KernelRoutes {
   KernelRoutes& operator=(const KernelRoutes&) = delete;
 
   /// Returns what the kernel knows about the way to `destination`, which may lead through a router. Makes the kernel
-  /// check a neighbour that was silent for long. If `may_ask`, makes the kernel ask for an unknown neighbour. The state
-  /// is then State::asked until the neighbour answers or the kernel gives up.
+  /// check a neighbour that was silent for long. If `may_ask`, makes the kernel ask for an unknown neighbour. While the
+  /// kernel asks, the state is State::asked.
   virtual Way find(const Address& destination, bool may_ask) = 0;
   /// Returns a file that is readable when the kernel's knowledge may have changed; -1 if it never is.
   [[nodiscard]] virtual int event_file() const = 0;
   /// Takes the events of event_file().
   virtual void take_events() = 0;
-  /// Returns "cause; cure" if the interface is gone or no longer has the same addresses; else empty.
+  /// Returns "cause; cure" if the interface is gone, has lost its IP address or has a changed MAC address; else empty.
   [[nodiscard]] virtual std::string why_lost() const = 0;
 };
 
@@ -61,7 +61,7 @@ class KernelNetwork {
   KernelNetwork(const KernelNetwork&) = delete;
   KernelNetwork& operator=(const KernelNetwork&) = delete;
 
-  /// Returns those of the given interfaces that exist.
+  /// Returns the interfaces with these indices that exist.
   [[nodiscard]] virtual std::vector<KernelInterface> interfaces(std::span<const std::uint32_t> indices) = 0;
   /// Throws RunError if the kernel refuses a socket.
   virtual std::unique_ptr<KernelRoutes> routes_of(const KernelInterface& interface, const Address& address) = 0;

@@ -81,7 +81,8 @@ void KernelSocket::send(const Address& to, std::span<const std::byte> bytes) con
   if (to.is_v4() != v4_) return;
   Name name;
   const socklen_t size = write_name(name, to, interface_);
-  // The kernel reports an ICMP error of an earlier datagram once, and does not send then, so try again.
+  // If the kernel reports an ICMP error of an earlier datagram, it does not send this datagram. It reports each error
+  // once, so try again.
   if (sendto(file_, bytes.data(), bytes.size(), MSG_DONTWAIT, &name.any, size) < 0 && errno == ECONNREFUSED)
     sendto(file_, bytes.data(), bytes.size(), MSG_DONTWAIT, &name.any, size);
 }

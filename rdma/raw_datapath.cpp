@@ -2,8 +2,8 @@
 //
 // The host uses an address of the kernel's interface. The kernel answers ARP and Neighbour Discovery for this address
 // and finds the way to other hosts (kernel_routes.h). The device takes only the frames that its rules describe
-// (ibv_create_flow(3)): UDP to the host's address and a shard's port. There is no rule for ARP, because it would take
-// ARP replies away from the kernel and so cut off everything else on the interface.
+// (ibv_create_flow(3)): UDP to the host's address and a shard's port. There is no rule for ARP, because a rule for ARP
+// would take ARP replies away from the kernel. All other traffic on the interface would then be cut off.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -102,7 +102,8 @@ class RawDatapath final : public HostDatapath {
     // Calibrate the TSC, because the loop reads the time in each round.
     if (const Nanos since = clock_.now() - opened_; since < kCalibration) Clock::sleep(kCalibration - since);
     clock_.calibrate();
-    // Claim the UDP ports first. Otherwise the device could take frames away from another program.
+    // Claim the UDP ports before the device takes their frames. Otherwise the device could take frames away from
+    // another program.
     auto sockets = sockets_of(site.address, site.interface.index, std::max<std::uint32_t>(place.shards, 1));
     auto service = std::make_unique<RawService>(*device_, network_->routes_of(site.interface, site.address),
                                                 static_cast<std::uint16_t>(sockets.size()));

@@ -49,7 +49,7 @@ RawIo::RawIo(Device& device, const Clock& clock, const RawIoConfig& config)
       writer_({.mac = config.mac,
                .source = config.address,
                .mtu = config.mtu,
-               // The verb does not promise checksums for IPv6 (ibv_post_send(3), IBV_SEND_IP_CSUM).
+               // ibv_post_send(3) does not promise checksums for IPv6 (IBV_SEND_IP_CSUM).
                .checksums = config.has_checksums && config.address.is_v4() ? encap::Checksums::port
                                                                            : encap::Checksums::software}),
       computes_checksums_(config.has_checksums && config.address.is_v4()) {

@@ -62,7 +62,7 @@ struct RawRoute {
 
 class RawIo final : public PairIo<RawIo, RawRoute, RawIoCounters, RawService, RawMailbox> {
  public:
-  /// Longest frame in bytes that another port may send.
+  /// Maximum length in bytes of a frame that a peer may send to this port.
   static constexpr std::uint32_t kLongestFrame = 10240;
 
   /// Creates the queue pair, and steers the frames of the shard's UDP port to it. Throws RunError if the device

@@ -95,7 +95,7 @@ void RawService::take_requests(std::uint16_t number, Nanos now) {
                .is_pending = route.is_pending,
                .generation = request->generation,
                .destination = request->destination};
-      route.asked_at = now;  // also if the number is pending, so that the time limit begins with the new destination
+      route.asked_at = now;  // even if the number is pending: the time limit begins with the new destination
     }
     if (!route.is_pending) route.asked_at = now;
     look_up({number, request->route}, true, now);
@@ -118,7 +118,7 @@ void RawService::look_up(Place place, bool may_ask, Nanos now) {
   if (way.state == KernelRoutes::State::unreachable && may_ask && has_question(now))
     way = routes_->find(route.destination, true);
   if (way.state == KernelRoutes::State::asked) {
-    // Until the time limit, keep a known way in use, because the peer may be absent only for a moment.
+    // Until the time limit, keep using a known route, because the peer may be absent only for a moment.
     if (now - route.asked_at < kGiveUpAfter) {
       if (!std::exchange(route.is_pending, true)) pending_.push_back(place);
       return;

@@ -28,7 +28,8 @@ inline constexpr std::uint32_t kRawRoutes = 4096;
 
 struct WayRequest {
   std::uint32_t route = 0;
-  /// Identifies the route; a request with the same generation asks whether the way is still right.
+  /// Identifies the route; a repeated request has an unchanged generation, and asks whether the known way is still
+  /// right.
   std::uint32_t generation = 0;
   Address destination{};
 };
@@ -43,7 +44,7 @@ class RawService {
  public:
   /// Time limit for a neighbour's answer; the kernel itself gives up after three seconds.
   static constexpr Nanos kGiveUpAfter{5'000'000'000};
-  /// Maximum number of neighbours for which the kernel is made to ask in one second.
+  /// Maximum number of unknown neighbours per second for which this service makes the kernel ask.
   static constexpr std::uint32_t kMaxQuestions = 1024;
 
   RawService(Device& device, std::unique_ptr<KernelRoutes> routes, std::uint16_t shards);
@@ -69,7 +70,7 @@ class RawService {
  private:
   struct Route {
     bool is_used = false;
-    bool is_announced = false;  ///< whether the shard knows `way`, or news of it is queued
+    bool is_announced = false;  ///< whether the shard knows `way`, or a message with `way` is queued
     bool is_unsent = false;
     bool is_pending = false;
     std::uint32_t generation = 0;
@@ -99,7 +100,7 @@ class RawService {
   const std::unique_ptr<KernelRoutes> routes_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<Place> pending_;  ///< routes for which the kernel is asking
-  Nanos pending_at_{};          ///< when `pending_` was last looked up
+  Nanos pending_at_{};          ///< time at which the routes in `pending_` were last looked up
   Nanos second_begin_{};
   std::uint32_t questions_ = 0;  ///< number of questions since `second_begin_`
   mutable std::mutex lost_mutex_;

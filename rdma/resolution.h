@@ -10,13 +10,14 @@
 // A question with a forged sender is not amplified, because an answer is as long as a question, and each IP address
 // gets at most answers_per_second answers. A secret hash assigns addresses to the buckets in which answers are counted.
 // A flood from one address affects only the few other addresses in its bucket. If an attacker forges questions in a
-// host's name, that host shares its answers with the flood, because nothing in a question proves the sender.
+// host's name, that host's own questions and the forged questions share one limit of answers, because nothing in a
+// question proves the sender.
 //
 // The transport would answer packets from thousands of forged addresses. Each of these addresses causes one question.
-// Repeated questions have a limit for all peers together. If the table is full, peers that have not answered occupy at
-// most a quarter of it, and the oldest of them is replaced first. So at least three quarters of the table contain the
-// most recently used peers that have answered. A removed peer keeps its existing routes. When it is needed again, it is
-// asked like an unknown peer.
+// The number of repeated questions per second is limited for all peers together. If the table is full, peers that have
+// not answered occupy at most a quarter of it, and the oldest of them is replaced first. So at least three quarters of
+// the table contain the most recently used peers that have answered. A removed peer keeps its existing routes. When it
+// is needed again, it is asked like an unknown peer.
 //
 // Format of a datagram, in network byte order, with the offset of each field:
 //
@@ -96,8 +97,9 @@ class Resolution {
   /// `own` contains the queue pair of each shard. `random` must return unpredictable numbers.
   Resolution(const ResolutionConfig& config, std::vector<RemoteQueue> own, std::function<std::uint64_t()> random);
 
-  /// Returns what is known about the queue pair at `address`. Unless it is known and fresh, a question from `shard`
-  /// becomes due in next().
+  /// Returns what is known about the queue pair at `address`. A question from `shard` becomes due in next() if the
+  /// queue pair is unknown, or was learned more than `fresh_for` ago. An unreachable peer is not asked for
+  /// `unreachable_for`.
   Found find(std::uint16_t shard, const Address& address, Nanos now);
   /// Handles a datagram that arrived at a shard's address. Returns true if the result of find() for `from` may have
   /// changed.
@@ -105,7 +107,7 @@ class Resolution {
   /// Sets `out` to the next datagram that is due; returns false if there is none. Call until it returns false: after
   /// find(), after receive(), and at deadline().
   bool next(Outgoing& out, Nanos now);
-  /// Returns the time at which next() must be called even without new events; never() if not at all.
+  /// Returns the time at which next() must be called even without new events; never() if no call is needed.
   [[nodiscard]] Nanos deadline() const;
   /// Treats the peer at `address` as unreachable, because its known queue pair is useless.
   void give_up(const Address& address, Nanos now);

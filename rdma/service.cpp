@@ -20,9 +20,9 @@ constexpr int kMaxDatagrams = 64;
 
 constexpr std::uint8_t kUniversalBit = 2;
 
-/// Returns a flow label, which is a hash of the packet's UDP ports. No header contains these ports here. Devices derive
-/// RoCEv2's UDP source port from the label, and switches choose one of several paths by that port. The label is never
-/// 0, which would mean none.
+/// Returns a flow label, which is a hash of the packet's UDP ports. No header that switches read contains these ports.
+/// Devices derive RoCEv2's UDP source port from the label, and switches choose one of several paths by that port. The
+/// label is never 0, which would mean none.
 std::uint32_t flow_label(std::uint16_t from, std::uint16_t to) {
   constexpr std::uint32_t bits = 20;
   const std::uint32_t mixed = (std::uint32_t{from} << 16 | to) * 0x9E3779B1U;
@@ -111,8 +111,8 @@ void Service::step(Nanos now) {
   for (std::uint16_t number = 0; number < shards_.size(); ++number) {
     take_requests(number, now);
     take_datagrams(number, now);
-    // Send before the next shard's datagrams are taken, so that a flood at one shard leaves room for answers of the
-    // others.
+    // Send before the next shard's datagrams are taken, so that a flood at one shard leaves room for answers of other
+    // shards.
     send_datagrams(now);
   }
   for (const Address& lost : resolution_.take_unreachable()) announce_lost(lost);
@@ -159,7 +159,7 @@ void Service::take_requests(std::uint16_t number, Nanos now) {
     const bool is_current = route.is_used && route.generation == request->generation;
     switch (request->kind) {
       case RouteRequest::Kind::want:
-        // A route in use is wanted again only after it was unreachable, so no packet uses its handles.
+        // If the route is already in use, it was unreachable before this request. So no packet uses its handles.
         release(place);
         route.is_used = true;
         route.traffic_class = request->traffic_class;
@@ -184,14 +184,14 @@ void Service::take_requests(std::uint16_t number, Nanos now) {
   wake_.wake();  // there may be more requests
 }
 
-/// Looks up the peer of a route, and tells the shard if its state has changed.
+/// Looks up the peer of a route. If the state of the route has changed, tells the shard.
 void Service::look_up(Place place, Nanos now) {
   const Address address = asked(route_of(place).destination);
   const Resolution::Found found = resolution_.find(place.shard, address, now);
   if (found.state == Resolution::State::known) {
     find_handle(place, found.queue);
     // The peer has answered before, but is absent now. Each further attempt would block this thread while the kernel
-    // looks for its MAC address. When the peer answers again, the kernel knows that address.
+    // looks for the peer's MAC address. When the peer answers again, the kernel knows that address.
     if (route_of(place).handle == nullptr) resolution_.give_up(address, now);
   } else if (found.state == Resolution::State::unreachable && route_of(place).handle == nullptr) {
     announce(place, Resolution::State::unreachable, {});
@@ -238,8 +238,8 @@ void Service::announce_all_of(const Address& address, Nanos now) {
   for (const Place place : found->second) look_up(place, now);
 }
 
-/// Tells shards that `address` is unreachable. No host answers there, or Resolution has removed the peer. Shards may
-/// ask again later.
+/// Tells shards that `address` is unreachable, because no host answers there or Resolution has removed the peer. Shards
+/// may ask again later.
 void Service::announce_lost(const Address& address) {
   const auto found = places_.find(address);
   if (found == places_.end()) return;

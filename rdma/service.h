@@ -1,11 +1,11 @@
 // The service thread of a datapath on verbs. The thread makes system calls, waits and allocates memory in place of the
-// shards. It asks peers for their queue pairs and answers such questions (resolution.h). It creates and frees address
-// handles, and takes the device's events.
+// shards. The thread asks peers for their queue pairs, and answers such questions of peers (resolution.h). It creates
+// and frees address handles, and takes the device's events.
 //
-// A shard gives each route a number below kRoutes, and requests it through its mailbox. The answer contains what a send
-// request needs. The service owns the handles; a shard reports when it no longer uses one. If the GID or the peer's
-// local identifier changes, the route needs a new handle. It then has two handles until the old one is unused, but
-// never three.
+// A shard gives each route a number below kRoutes, and requests the route through the shard's mailbox. The answer
+// contains what the shard needs to send. The service owns the handles; a shard reports when it no longer uses a handle.
+// If the GID or the peer's local identifier changes, the route needs a new handle. It then has two handles until the
+// old one is unused, but never three.
 #pragma once
 
 #include <atomic>

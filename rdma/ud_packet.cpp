@@ -104,7 +104,8 @@ bool read_arrival(std::span<const std::byte> message, Network network, const Add
   out.priority = encap::kClassSelectors.priority(static_cast<std::uint8_t>(traffic >> 2));
   out.ecn = static_cast<Ecn>(traffic & 3);
   if (network == Network::infiniband) {
-    // InfiniBand switches do not mark packets, so the traffic class has no ECN codepoint. Only routers count hops.
+    // InfiniBand switches neither mark packets nor count hops. So the route header has no ECN codepoint and no useful
+    // hop limit.
     out.ecn = Ecn::not_ect;
     out.hops = 0;
   }

@@ -46,8 +46,8 @@ struct Site {
   std::uint32_t longest_message = 0;
 };
 
-/// Returns the maximum message in bytes for IP packets of config.mtu bytes. If config.mtu is 0, returns the device's
-/// maximum.
+/// Returns the maximum length of a message, in bytes, for IP packets of config.mtu bytes. If config.mtu is 0, returns
+/// the device's maximum.
 std::uint32_t longest_message(const HostDatapathConfig& config, const DeviceFacts& facts, Network network) {
   if (config.mtu == 0) return facts.longest_message;
   const std::uint32_t overhead = network_overhead(network);
@@ -84,7 +84,7 @@ class VerbsDatapath final : public HostDatapath {
  public:
   VerbsDatapath(const HostDatapathConfig& config, std::unique_ptr<Device> device)
       : config_(config), name_(check_config(config)), device_(std::move(device)), time_(clock_) {
-    // The host's address determines the network later. Until then, assume IPv4.
+    // The type of network depends on the host's address. Until the address is known, assume RoCE over IPv4.
     site_.longest_message = longest_message(config_, device_->facts(), Network::roce_v4);
     keep_on_named_cpu(config);
   }

@@ -8,7 +8,7 @@
 namespace mltcp::rdma {
 namespace {
 
-/// Free bytes before the route header, so that the packet begins on a cache line.
+/// Unused bytes before the route header, so that the packet begins on a cache line.
 constexpr std::size_t kLead = kCacheLine - (kGrhBytes + kShimBytes) % kCacheLine;
 
 }  // namespace

@@ -75,8 +75,8 @@ class VerbsIo final : public PairIo<VerbsIo, VerbsRoute, VerbsIoCounters, Servic
 
   /// Returns what peers need to send to this queue pair.
   [[nodiscard]] RemoteQueue own_queue() const;
-  /// Returns a peer whose queue pair accepts only shorter messages than one recently sent to it; empty if there is
-  /// none. May be called from any thread.
+  /// Returns a peer whose queue pair accepts only messages shorter than one that was recently sent to it; empty if
+  /// there is no such peer. May be called from any thread.
   [[nodiscard]] std::optional<Address> narrow_peer() const;
 
  private:

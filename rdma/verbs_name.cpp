@@ -39,7 +39,7 @@ std::string no_device_given() {
   try {
     here = fmt::format(" (here: {})", fmt::join(device_names(), ", "));
   } catch (const RunError&) {
-    // If there are no devices, list none. The user sees this error when naming a device.
+    // If the devices cannot be listed, the message below lists none. The user sees the cause after naming a device.
   }
   return fmt::format("the device is missing; write {}{}", kVerbsForms, here);
 }

@@ -129,8 +129,8 @@ void WorkQueues::post() {
 }
 
 /// Handles requests that the device refused. The requests from `from` on were not posted and count as lost. If `from`
-/// is null, the device does not report which ones were posted. Either the queue pair has failed or the device is gone;
-/// an event reports which.
+/// is null, the device does not report which ones were posted. An event reports whether the queue pair has failed or
+/// the device is gone.
 void WorkQueues::on_refused(const ibv_send_wr* from) {
   has_failed_ = true;
   if (from == nullptr) {
@@ -146,7 +146,7 @@ void WorkQueues::on_refused(const ibv_send_wr* from) {
   flights_.truncate(first);
   counters_.send_errors += end - first;
   counters_.sent_packets -= end - first;
-  // The last request of the burst would have reported the accepted ones, but it is among the refused.
+  // Only the last request of a burst is signalled. It was refused, so no completion reports the accepted requests.
   must_reset_ = must_reset_ || first != requests_[0].wr_id;
 }
 

@@ -25,8 +25,8 @@ class DisjointSets {
   std::vector<std::uint32_t> parent_;
 };
 
-/// Depth-first search for the biconnected components of the graph. In `groups`, it joins the vertices of each
-/// component. The nodes of the search are the jobs, followed by the vertices of the graph.
+/// Searches the graph depth-first for its biconnected components. Joins the vertices of each component in `groups`. The
+/// nodes of the search are the jobs, followed by the vertices of the graph.
 class BlockSearch {
  public:
   BlockSearch(const AffinityGraph& graph, std::uint32_t jobs, DisjointSets& groups)

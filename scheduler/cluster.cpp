@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kMaxRemembered = 50'000;  // maximum number of cached solutions; each is at most a few kB
 
-/// Work limit of descent: number of step meetings that it may examine for each node of SolveOptions::node_limit.
+/// Descent may examine this number of step meetings for each node of SolveOptions::node_limit.
 constexpr double kMeetingsPerNode = 50;
 
 constexpr std::uint32_t kMaxThreads = 1'024;
@@ -197,7 +197,7 @@ void Cluster::Impl::solve_all(const std::vector<AskedBy>& questions, Aim aim) {
     if (fresh) unknown.push_back(question);
     ++(fresh ? work.solved : work.remembered);
   }
-  // Long questions first, to balance the load of the cores.
+  // Solve large questions first, to balance the load of the cores.
   std::ranges::stable_sort(
       unknown, [](const AskedBy& a, const AskedBy& b) { return a.first->key.size() > b.first->key.size(); });
   std::vector<Solution> solutions(unknown.size());
@@ -215,13 +215,13 @@ Solution Cluster::Impl::solved_by_search_or_descent(const Question& question, co
   const Slots slots = state.slots(question.jobs, options.solve);
   SolveOptions how = options.solve;
   how.robust = how.robust && aim == Aim::shifts;
-  // The search needs all links on the common perimeter of all jobs, so a link may have too many bursts for it. Descent
-  // gives each link the shorter perimeter of its own jobs.
+  // The search needs all links on the common perimeter of all jobs, so a link may have too many bursts for the search.
+  // Descent gives each link the shorter perimeter of its own jobs.
   const bool small = std::ranges::all_of(problem.links, [&](const Problem::Link& link) {
     return internal::bursts_on(link, slots, slots.perimeter.count) <= internal::kMaxBursts;
   });
   if (how.angles > 0 || (small && question.meetings <= kMaxToSearch)) return solve(problem, slots, how);
-  // Descent proves no bound, so the only bound is the one by the area of the demands.
+  // Descent proves no bound, so the bound follows only from the area of the demands.
   return internal::evaluated(problem, slots,
                              internal::descend(problem, slots, question.start,
                                                kMeetingsPerNode * static_cast<double>(how.node_limit), how.robust),

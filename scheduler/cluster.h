@@ -10,8 +10,8 @@
 //
 // Groups that are too large for an exact search are improved one job at a time, with upper bounds from their links
 // alone (internal/descent.h). A cache stores the solution of each problem (capacities, demands, slots), because many
-// links of a cluster pose the same problem, and a candidate changes only some problems. Results depend neither on the
-// number of threads nor on the order of the jobs.
+// links of a cluster pose the same problem, and adding one job changes only some problems. Results depend neither on
+// the number of threads nor on the order of the jobs.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,8 @@ struct ClusterOptions {
   /// jobs, slot periods follow only from the periods of the jobs, with the shortest perimeter within max_stretch.
   double max_slot_stretch = 0.25;
   /// Minimum score of a link, 0 to 1. If any link of a component scores less, the cluster assumes that the caller does
-  /// not enforce the slots of that component. It then counts these slots as worthless when it chooses slot periods.
+  /// not enforce the slots of that component. In that case the cluster counts these slots as worthless when it chooses
+  /// slot periods.
   double min_score = 0.98;
   /// Maximum number of bursts of all jobs on one link, counted over the longest iteration in the component of a new
   /// job. rank(), preview() and join() refuse a job that would exceed this maximum, before any search. If it is 0, only
@@ -100,10 +101,10 @@ struct ClusterSolution {
     bool within_limit = true;
     /// Number of independent loops in the graph of the component, counted after equal links are merged.
     std::uint32_t loops = 0;
-    /// Sum over all links in loops: the best score of the link alone, minus its actual score. After schedule() this is
-    /// the cost of the loops. join() may increase it, because running jobs keep their slots. It can be below 0 in two
-    /// cases: the search for the best score of a link alone stopped at its limit, or shifts are on a grid
-    /// (SolveOptions::angles), which is different for a link alone.
+    /// Sum over all links in loops: the best score of the link in isolation, minus its actual score. After schedule()
+    /// this is the cost of the loops. join() may increase it, because running jobs keep their slots. The sum can be
+    /// below 0 in two cases: the search for the best score of a link in isolation stopped at its limit, or shifts are
+    /// on a grid (SolveOptions::angles), which is different for a link in isolation.
     double lost = 0;
   };
   std::vector<SolvedJob> jobs;
@@ -116,7 +117,7 @@ struct ClusterSolution {
   double lost = 0;          ///< sum of Component::lost over all components
 };
 
-/// A placement to evaluate: jobs to run in addition to the running ones.
+/// A placement to evaluate: new jobs in addition to the running jobs.
 struct Candidate {
   std::vector<ClusterJob> jobs;
 };
@@ -126,7 +127,7 @@ struct RankedCandidate {
   double score = 1;             ///< ClusterSolution::score of all jobs, running and new
   double upper_bound = 1;
   bool optimal = true;  ///< true if no shifts can give a higher `score`
-  double worst = 1;     ///< score of the link with the lowest score
+  double worst = 1;     ///< lowest score of a link
   std::uint32_t loops = 0;
   double lost = 0;
   /// True if the candidate is discarded: because of loops, or because too many bursts would share a link. A discarded
@@ -149,7 +150,7 @@ struct Joined {
   Nanos slot_period;  ///< slot period of the new job
   std::vector<Move> moves;
   /// True if all jobs of the component got new slots. This happens if no slot for the new job is compatible with the
-  /// slot periods of the running jobs, or only slots that lengthen iterations by more than
+  /// slot periods of the running jobs, or if all compatible slots lengthen iterations by more than
   /// ClusterOptions::join_threshold.
   bool new_slots = false;
   double score = 1;  ///< mean score of the links on which the new job competes

@@ -3,7 +3,7 @@
 // arXiv 2308.00852, section 3).
 //
 // Time 0 is the start of the iteration. Times are whole nanoseconds and rates are whole bits per second, so sums over a
-// perimeter are exact in 128 bits.
+// whole circle are exact in 128 bits.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace mltcp::scheduler {
 
-/// Maximum period of a job, and maximum perimeter of a circle.
+/// Maximum period of a job, and maximum perimeter of a circle, which is a time.
 inline constexpr Nanos kLongestPeriod(std::int64_t{1} << 53);  // 104 days
 /// Maximum rate of one burst: 100 Tbps.
 inline constexpr Rate kHighestRate(100'000'000'000'000);
@@ -29,7 +29,7 @@ struct Burst {
 
 struct Demand {
   Nanos period;               ///< duration of one iteration; above 0, at most kLongestPeriod
-  std::vector<Burst> bursts;  ///< in order of time, disjoint, within [0, period); rates are above 0
+  std::vector<Burst> bursts;  ///< ordered by time, disjoint, within [0, period); rates are above 0
   bool operator==(const Demand&) const = default;
 };
 
@@ -54,9 +54,9 @@ struct FoldOptions {
   double silence = 0.02;
 };
 /// Returns the demand of the iteration that began at `start` and lasted for `period`. `series` holds the number of
-/// bytes in each bin of width `bin`, from time 0; bins after its end count as 0. The bursts carry the same total as the
-/// bins that do not count as 0. Throws InputError if an argument is out of range, or if the result is not a valid
-/// demand.
+/// bytes in each bin of width `bin`, from time 0; bins after its end count as 0. The bursts carry as many bytes as the
+/// bins that do not count as 0 together. Throws InputError if an argument is out of range, or if the result is not a
+/// valid demand.
 Demand fold(std::span<const Bytes> series, Nanos bin, Nanos start, Nanos period, const FoldOptions& options = {});
 
 }  // namespace mltcp::scheduler

@@ -4,8 +4,8 @@
 // independently, so at any time all demands can be at these maxima together. Therefore deviations up to m cause no
 // excess if and only if the sum of the widened demands is at most the capacity. For two jobs, only the difference of
 // their deviations matters, and a sweep (internal/circle.h) gives the tolerated difference. For three or more jobs with
-// excess, E is concave in all deviations until a step up meets a step down. So if its gradient is 0, E can only
-// decrease until then.
+// excess, the excess E is concave in all deviations until a step up meets a step down. So if the gradient of E is 0, no
+// deviations up to this meeting increase E.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class LinkAtShifts {
     excess_ = excess_within({});
   }
 
-  /// Returns the solution of the link. If `scores_only` is true, it does not compute margin and drift_score.
+  /// Returns the solution of the link. If `scores_only` is true, does not compute margin and drift_score.
   [[nodiscard]] LinkSolution solution(double drift, bool scores_only) {
     LinkSolution result;
     result.perimeter = Nanos(perimeter_);
@@ -118,8 +118,8 @@ class LinkAtShifts {
                perimeter_);
   }
 
-  /// Computes exact results for a link with two jobs. E depends only on the difference of their deviations and repeats
-  /// with either period, so it is sufficient to move the job with the shorter slots.
+  /// Computes exact results for a link with two jobs. The excess E depends only on the difference of their deviations
+  /// and repeats with the slot period of either job. So it is sufficient to move the job with the shorter slots.
   void pair(LinkSolution& result, std::int64_t max, std::int64_t drift) {
     const std::size_t moved = placed_[0].period <= placed_[1].period ? 0 : 1;
     sweep_of(moved);
@@ -130,7 +130,7 @@ class LinkAtShifts {
     const std::int64_t right =
         std::ranges::partition_point(points, [=](const Point& point) { return point.at <= shift; }) - points.begin();
     Int128 worst = excess_;
-    // Goes from the shift in one direction from kink to kink, at most once around the circle.
+    // Starts at the shift and goes from kink to kink in one direction, at most once around the circle.
     const auto reach = [&](std::int64_t direction) {
       std::int64_t free = -1;  // distance up to which E is at most its value at the shift; -1 if not known yet
       std::int64_t at = 0;     // current distance from the shift
@@ -154,7 +154,8 @@ class LinkAtShifts {
     result.drift_score = score(worst);
   }
 
-  /// Returns whether E is constant on both sides of the current shift of `job`. `sum_` must be the demand of all jobs.
+  /// Returns whether the excess is constant on both sides of the current shift of `job`. `sum_` must be the demand of
+  /// all jobs.
   [[nodiscard]] bool is_flat(const Placed& job) const {
     Int128 left = 0;
     Int128 right = 0;
@@ -165,7 +166,7 @@ class LinkAtShifts {
       const std::int64_t before = (next == 0 ? sum_.back() : sum_[next - 1]).value;
       const bool changes = next < sum_.size() && sum_[next].at == cursor.at();
       const std::int64_t after = changes ? sum_[next].value : before;
-      // `before` and `after` differ if the sum changes at this step. They are equal if another step cancels it.
+      // `before` and `after` differ if the sum changes at this step. They are equal if another step cancels this step.
       left += above(before, capacity_) - above(before - step.before + step.after, capacity_);
       right += above(after - step.after + step.before, capacity_) - above(after, capacity_);
     }

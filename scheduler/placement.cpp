@@ -50,8 +50,8 @@ class Generator {
       });
   }
 
-  /// Returns the hosts of the variant number `variant`, chosen rack by rack. To use few racks, it prefers racks that
-  /// can hold all remaining workers, the fullest first. If there are none, it prefers the rack with the most free
+  /// Returns the hosts of the variant number `variant`, chosen rack by rack. To use few racks, prefers racks that can
+  /// hold all remaining workers, the fullest first. If no rack can hold them, prefers the rack with the most free
   /// slots. If `compatible` is true, a higher rack score has priority over free slots.
   std::vector<Host> by_racks(std::uint32_t variant, bool compatible) {
     if (compatible && rack_scores_.empty()) score_racks();
@@ -66,7 +66,7 @@ class Generator {
         return std::tuple(part, compatible ? -rack_scores_[rack] : 0, part ? -capacity : capacity, rack);
       };
       std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) { return preference(a) < preference(b); });
-      // Variants differ in their first rack. After the last rack, they start again with the first.
+      // Each variant starts with a different rack, until all racks have been the first one once.
       const std::size_t pick = chosen.empty() ? variant % order.size() : 0;
       chosen.push_back(order[pick]);
       left -= std::min(left, racks_[order[pick]].free);

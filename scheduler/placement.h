@@ -1,9 +1,9 @@
 // Places the workers of a job: tracks the free slots of hosts, and generates candidates for Cluster::rank().
 //
-// There are three ways to choose hosts. Locality uses the fewest racks. Among racks that can hold all workers, it uses
-// the fullest one (best fit, Johnson 1973), which leaves large gaps for large jobs. Compatible neighbours sorts the
-// racks in descending order of the minimum pair score between the new job and the jobs whose traffic leaves the rack.
-// Random chooses hosts by a seed.
+// There are three kinds of placements (PlacementKind). Kind `locality` uses the fewest racks. Among racks that can hold
+// all workers, it uses the fullest one (best fit, Johnson 1973), which leaves large gaps for large jobs. Kind
+// `compatible` sorts the racks in descending order of the minimum pair score between the new job and the jobs whose
+// traffic leaves the rack. Kind `random` chooses hosts by a seed.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class Occupancy {
   Occupancy(std::uint32_t hosts, std::uint32_t slots_per_host, bool share_hosts = true);
 
   [[nodiscard]] std::uint32_t hosts() const { return static_cast<std::uint32_t>(used_.size()); }
-  /// Returns the number of slots of `host` that a new job can use. It is 0 if hosts are not shared and a job runs
-  /// there.
+  /// Returns the number of slots of `host` that a new job can use. The number is 0 if hosts are not shared and a job
+  /// runs on `host`.
   [[nodiscard]] std::uint32_t free(Topology::Host host) const {
     return !share_hosts_ && used_[host] > 0 ? 0 : slots_per_host_ - used_[host];
   }

@@ -50,7 +50,8 @@ void check(const Problem& problem);
 
 struct SolveOptions {
   /// Maximum stretch of a slot, as a share of the period of its job. Among the perimeters within this maximum, the
-  /// solver chooses the one with the highest score minus mean stretch. See max_repetitions if there is none.
+  /// solver chooses the one with the highest score minus mean stretch. For the case that no perimeter is within this
+  /// maximum, see max_repetitions.
   double max_stretch = 0.02;
   /// Maximum perimeter, in multiples of the longest period. If every perimeter up to this maximum stretches a slot by
   /// more than max_stretch, the solver chooses the one with the least stretch, and Slots::within_limit is false.
@@ -58,12 +59,13 @@ struct SolveOptions {
   /// Number of points on the grid of shifts. With 0 there is no grid, and shifts may be any whole number of
   /// nanoseconds. With a grid, shifts are multiples of perimeter / angles, rounded down to nanoseconds and taken modulo
   /// the slot period. CASSINI uses 72 (5 degrees). The perimeter is that of all jobs connected through links. If none
-  /// of these jobs is pinned, the first one has shift 0.
+  /// of these jobs is pinned, the first of them has shift 0.
   std::uint32_t angles = 0;
   /// Work limit of the search of one link or loop, in nodes. At the limit, the search returns the best solution so far,
-  /// with bounds. One node is the work to try one job at up to 64 shifts where steps meet, and takes about 2 us. A job
-  /// with many bursts or repetitions takes several nodes. Regardless of the limit, a bound for five to eight jobs takes
-  /// up to 20 ms in addition. The limit is not a time, so that results are the same on every machine.
+  /// with bounds. One node is the work to try one job at up to 64 shifts where a step of its demand meets a step of
+  /// another job's demand. A node takes about 2 us. A job with many bursts or repetitions takes several nodes.
+  /// Regardless of the limit, a bound for five to eight jobs takes up to 20 ms in addition. The limit is not a time, so
+  /// that results are the same on every machine.
   std::uint64_t node_limit = 20'000;
   /// Deviation of each job from its slot, as a share of the slot period, for which LinkSolution::drift_score is
   /// computed. With `robust`, drift_score decides between shifts with equal scores.
@@ -78,7 +80,7 @@ struct SolveOptions {
   double slack = 0;
 };
 
-/// Maximum of SolveOptions::slack. With it, slots are twice as long as iterations.
+/// Maximum of SolveOptions::slack, at which slots are twice as long as iterations.
 inline constexpr double kMaxSlack = 1;
 
 /// The slots of all jobs of a problem, or of one component of it.
@@ -96,10 +98,10 @@ struct LinkSolution {
   double score = 1;        ///< score with the shifts of the solution
   double upper_bound = 1;  ///< upper bound of the score of this link over all shifts
   bool optimal = true;     ///< true if it is proven that no shifts give this link a higher score
-  /// Each job may deviate from its slot by this time, independently and in either direction, without a lower score. At
-  /// most half of the shortest slot; 0 for a link without jobs. The margin is exact if the score is 1 or if the link
-  /// has up to two jobs. Otherwise it is a lower bound: the largest deviation at which no step up can meet a step down.
-  /// It is 0 if the score changes with any deviation of some job.
+  /// Each job may deviate from its slot by this time, independently and in either direction, without lowering the
+  /// score. At most half of the shortest slot; 0 for a link without jobs. The margin is exact if the score is 1 or if
+  /// the link has up to two jobs. Otherwise it is a lower bound: the largest deviation at which no step up can meet a
+  /// step down. The margin is 0 if even the smallest deviation of some job changes the score.
   Nanos margin;
   /// Lower bound of the score if each job deviates from its slot by at most SolveOptions::drift of its slot period. It
   /// is exact for up to two jobs. With more jobs, it assumes that the demand of each job is at any time the maximum
@@ -112,7 +114,7 @@ struct Solution {
   std::vector<Nanos> shifts;        ///< of each job, in [0, slots.periods[j]); iterations start at shift + k * period
   std::vector<LinkSolution> links;  ///< solution of each link
   double score = 1;                 ///< mean score of the links with at least two jobs; 1 if there are none
-  double upper_bound = 1;           ///< upper bound of that mean score
+  double upper_bound = 1;           ///< upper bound of `score` over all shifts
   bool optimal = true;
   std::uint64_t nodes = 0;  ///< work of the search; may exceed SolveOptions::node_limit if jobs have many bursts
 };
@@ -144,7 +146,7 @@ double rotation(Nanos shift, Nanos perimeter);
 // ---- Analyses based on solving -------------------------------------------------------------------------------------
 
 /// Returns a matrix of scores. Entry [i][j] is the score of the jobs i and j on a link of `capacity` without other
-/// jobs. Entry [i][i] is the score of job i alone, which is 1 if its peak is within the capacity.
+/// jobs. Entry [i][i] is the score of job i without other jobs, which is 1 if its peak is within the capacity.
 std::vector<std::vector<double>> pair_scores(const std::vector<Demand>& jobs, Rate capacity,
                                              const SolveOptions& options = {});
 

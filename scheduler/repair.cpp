@@ -252,7 +252,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
   best.wait = best.delay = best.cost = period - missed;
   std::uint64_t& work = best.work;
 
-  // The jobs that send at `now`, and the time until which they send.
+  // The jobs that send at `now`, and the time at which the last of them stops sending.
   std::vector<std::uint32_t> senders;
   Nanos until = now;
   for (std::uint32_t job = 0; job < jobs_.size(); ++job) {
@@ -293,7 +293,7 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
         wait + price(sending.beyond(late, moved[late], dearer_than(best.cost - wait, sending_beyond)), sending_beyond);
     if (cost >= best.cost) continue;
     Nanos delays = wait;
-    // Sorts the other jobs by the time at which they will send.
+    // Sorts all jobs except `late` by the time at which they will send.
     order.resize(jobs_.size());
     std::iota(order.begin(), order.end(), 0U);
     std::erase(order, late);
@@ -309,10 +309,10 @@ Repair Timetable::repair(std::span<const Nanos> shifts, std::uint32_t late, Nano
     unmoved.add(late, shifts[late]);
     for (const std::uint32_t job : order) {
       if (jobs_[job].links.empty()) continue;
-      // The overload of this job and the placed jobs if all of them kept their previous shifts.
+      // The excess of `job` if it and all placed jobs kept their previous shifts.
       unmoved.add(job, shifts[job]);
       const double before = unmoved.beyond(job);
-      // Costs of `min` or more cannot make this start time the best.
+      // If this job adds a cost of `min` or more, this start time is not the best.
       Nanos min = best.cost - cost;
       std::optional<Nanos> min_delay;
       for (const Nanos delay : seams(moved, in, job, min, work)) {

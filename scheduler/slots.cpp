@@ -92,8 +92,8 @@ std::vector<Slots> slots_front(const std::vector<Nanos>& periods, const SolveOpt
   std::ranges::sort(perimeters);
   perimeters.erase(std::unique(perimeters.begin(), perimeters.end()), perimeters.end());
 
-  // The Pareto front: each longer perimeter has less stretch. Slots are computed only for a candidate with less stretch
-  // than all shorter ones.
+  // The Pareto front: each longer perimeter has less stretch. Slots are computed only for a candidate that has less
+  // stretch than all shorter perimeters.
   std::vector<Slots> front;
   std::vector<std::uint32_t> repetitions(periods.size());
   const auto consider = [&](std::optional<Slots> slots) {

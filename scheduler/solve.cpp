@@ -325,7 +325,7 @@ Solution solve_in(const Problem& problem, const Slots& slots, const SolveOptions
     const double bound = static_cast<double>(part.links.size()) - score_of(found.bound, part.model);
     const bool best = found.bound == found.excess && common_unit(problem, part.links).precise;
     optimal &= best;
-    double own = 0;  // sum of the upper bounds of the links' scores, each link taken alone
+    double own = 0;  // sum over the links of the upper bound of a link's score without the other links
     for (const std::uint32_t l : part.links) {
       if (part.links.size() == 1) {
         link_bounds[l] = bound;

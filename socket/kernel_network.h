@@ -23,7 +23,7 @@ std::vector<KernelAddress> kernel_addresses();
 std::string interface_of(const Address& address);
 
 /// Returns a list such as "eth0 10.0.0.1, lo 127.0.0.1" of all addresses of the family of `like`. If `interface` is not
-/// empty, returns only its addresses, without its name.
+/// empty, returns only the addresses of that interface, without the interface name.
 std::string list_addresses(const Address& like, const std::string& interface);
 
 /// An interface. Queries use the network namespace in which the object was created, even if the caller changes

@@ -160,7 +160,7 @@ std::uint64_t SocketIo::missed() const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
   socklen_t size = sizeof info;
   if (getsockopt(file_, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0) return counters_.missed;
-  // Adds the drops since the last report that came with a packet.
+  // Adds the drops since the last packet with which the kernel reported their number.
   return counters_.missed + std::uint32_t{info[SK_MEMINFO_DROPS] - overflow_};
 }
 
@@ -277,8 +277,8 @@ std::uint64_t SocketIo::mark_of(const Address& address) {
   return AddressHash()(host) | 1;
 }
 
-/// Called after the packets of one message, which share a destination, have passed. A packet as long as the refused one
-/// shows that the path carries this length again.
+/// Called after the kernel has accepted the packets of a message, which all have one destination. A packet as long as
+/// the refused one shows that the path carries this length again.
 void SocketIo::note_passed(std::span<const TxPacket> packets) {
   if (*packets.front().destination != narrow_path_) return;
   shorter_passed_ += static_cast<std::uint32_t>(packets.size());
@@ -390,7 +390,7 @@ std::size_t SocketIo::receive(std::span<RxPacket> out) {
   if (const std::size_t free = out.size() - count; free > 0 && free_count_ > 0) {
     const std::size_t wanted = std::min({std::max<std::size_t>(free / packets_a_message_, 1), expected_, free_count_});
     const std::size_t got = fetch(wanted);
-    // If messages arrive singly, e.g. responses, do not ask for a second one.
+    // If messages arrive singly, e.g. responses, do not ask the kernel for a second message.
     expected_ = got == wanted ? std::min(2 * expected_, kBuffers) : std::max<std::size_t>(got, 1);
     count += serve(out.subspan(count));
   }

@@ -55,11 +55,11 @@ struct SocketIoCounters {
   std::uint64_t received_packets = 0;
   std::uint64_t received_messages = 0;  ///< messages from the kernel; with GRO a message may contain several packets
   std::uint64_t truncated = 0;          ///< received messages that exceeded the maximum length
-  std::uint64_t missed = 0;             ///< packets dropped because the socket's buffer was full, as of the last report
+  std::uint64_t missed = 0;             ///< packets dropped because the socket's buffer was full, as last reported
   std::uint64_t sent_packets = 0;
   std::uint64_t sent_messages = 0;  ///< messages given to the kernel; with GSO a message may contain several packets
   std::uint64_t full = 0;           ///< calls of send() that could not send all packets
-  std::uint64_t unsendable = 0;     ///< packets with another IP version, port 0, or more bytes than limits() allow
+  std::uint64_t unsendable = 0;     ///< packets to port 0, to the wrong IP version, or longer than limits() allow
   std::uint64_t too_big = 0;        ///< packets longer than the interface carries (EMSGSIZE)
   std::uint64_t refused = 0;        ///< packets that the kernel refused for another reason, e.g. no route or a firewall
 };
@@ -70,8 +70,8 @@ class SocketIo final : public PacketIo {
   static constexpr std::uint32_t kMaxSegments = 64;  ///< Linux's limit for the segments of a GSO message
   /// Maximum UDP payload in bytes over IPv4; IPv6 would allow 20 more.
   static constexpr std::uint32_t kLongestPayload = 65507;
-  /// Number of calls of send() that use only the interface's MTU after the kernel has refused a packet that fits the
-  /// interface. The kernel learns the path MTU from ICMP messages, which anybody can send.
+  /// After the kernel has refused a packet that fits the interface, this number of calls of send() use the interface's
+  /// MTU instead of the kernel's path MTU. The kernel learns the path MTU from ICMP messages, which anybody can send.
   static constexpr std::uint32_t kNarrowPathCalls = 1024;
   /// A refusal is forgotten after this many shorter packets to the same destination, or once a packet of the refused
   /// length passes.
@@ -95,7 +95,8 @@ class SocketIo final : public PacketIo {
   /// Returns the number of packets dropped so far because the socket's receive buffer was full. Makes a system call, so
   /// do not use it on the data path.
   [[nodiscard]] std::uint64_t missed() const;
-  /// Returns whether send() combines packets into messages (GSO); false after a refusal.
+  /// Returns whether send() combines packets into messages (GSO); false once the kernel has refused to send them
+  /// combined.
   [[nodiscard]] bool segments() const { return gso_; }
   /// Returns whether the kernel may deliver several packets as one message (GRO).
   [[nodiscard]] bool coalesces() const { return gro_; }
@@ -179,8 +180,9 @@ class SocketIo final : public PacketIo {
   SocketIoCounters counters_;
   std::uint32_t overflow_ = 0;  ///< the kernel's drop count as last reported; wraps around
   std::size_t narrow_bytes_ = 0;
-  std::uint32_t shorter_passed_ = 0;  ///< number of shorter packets that passed since the latest refusal
-  /// Remaining calls of send() that ignore the kernel's path MTU; 0 if it applies.
+  /// Packets that passed since the latest refusal and are shorter than the refused packet.
+  std::uint32_t shorter_passed_ = 0;
+  /// Number of further calls of send() that ignore the kernel's path MTU; 0 if the path MTU applies.
   std::uint32_t narrow_calls_left_ = 0;
   Address narrow_path_;
   std::atomic<std::uint64_t> narrow_mark_{0};  ///< mark_of(narrow_path_); 0 if no path is narrow
@@ -211,8 +213,8 @@ class SocketIo final : public PacketIo {
   std::size_t prepared_ = 0;           ///< number of headers that are ready for fetch()
 };
 
-/// Returns the length of the packets in a message of `bytes` bytes. `segment` is the length that the kernel reports. If
-/// `segment` is invalid, the message is one packet.
+/// Returns the length of each packet, except perhaps the last, in a message of `bytes` bytes. `segment` is the length
+/// that the kernel reports. If `segment` is invalid, the message is one packet.
 constexpr std::size_t segment_bytes(std::size_t bytes, int segment) {
   return segment > 0 && static_cast<std::size_t>(segment) < bytes ? static_cast<std::size_t>(segment) : bytes;
 }

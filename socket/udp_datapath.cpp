@@ -63,8 +63,8 @@ struct Site {
   std::uint32_t mtu = 0;
 };
 
-/// Returns the smallest MTU of the interfaces, except lo, that have an address of the family of `like`; kUsualMtu if
-/// there are none.
+/// Returns the smallest MTU of all interfaces except lo that have an address of the same IP version as `like`. Returns
+/// kUsualMtu if there are none.
 std::uint32_t common_mtu(const Address& like) {
   std::uint32_t min = 0;
   for (const KernelAddress& one : kernel_addresses()) {

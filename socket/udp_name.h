@@ -2,7 +2,7 @@
 //
 //   udp:            the interface of this machine that has the host's address
 //   udp:eth0        interface eth0, which must have the host's address
-//   udp:127.0.0.1   address 127.0.0.1, which must be the host's
+//   udp:127.0.0.1   address 127.0.0.1, which must be the host's address
 //   udp:fd00::1     an IPv6 address, without brackets
 //
 // The UDP port is part of the host's address, not of this name.
@@ -23,7 +23,7 @@ struct UdpName {
   bool operator==(const UdpName&) const = default;
 };
 
-/// Throws InputError with the error in `text` and the right form.
+/// Parses a name. Throws InputError that describes the error in `text` and shows the right form.
 UdpName parse_udp_name(std::string_view text);
 
 /// Returns whether `text` is "udp" or begins with "udp:". The rest may be invalid.

@@ -1,6 +1,5 @@
-// Lists of the transport's counters and gauges by name. Reports of C and Python (of the fields that mltcp.h names),
-// snapshots and metrics (of the fields with a Metric) are made from these lists. The members of the structs document
-// the meanings.
+// Lists of the transport's counters and gauges by name. The statistics in C and Python contain the fields that mltcp.h
+// names. Snapshots and metrics contain the fields with a Metric. The comments of the structs explain the fields.
 #pragma once
 
 #include "mltcp/base/metric.h"

@@ -1,8 +1,9 @@
 // Implements CRC-32C (see crc32c.h).
 //
-// The crc32 instruction has a latency of three cycles and a throughput of one per cycle. So long inputs are cut into
-// three stripes. Their checksums are computed in parallel and joined by a table that appends zero bytes to a checksum
-// (Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
+// The crc32 instruction has a latency of three cycles and a throughput of one instruction per cycle. Therefore the
+// input is processed in three stripes of 128 bytes at a time. The checksums of the stripes are computed in parallel.
+// They are joined with tables that show how a checksum changes when zero bytes are appended to the input (Gopal et al.,
+// "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
 #include "mltcp/transport/crc32c.h"
 
 #include <array>
@@ -35,8 +36,8 @@ constexpr std::uint32_t append_zeros(std::uint32_t crc, std::size_t count) {
   return crc;
 }
 
-// In the result, element [b][v] is what byte b of the checksum register contributes after `zeros` zero bytes if its
-// value was v.
+// Element [b][v] of the result is the contribution of byte b of the checksum register, if this byte has the value v,
+// after `zeros` zero bytes.
 constexpr auto make_shift_table(std::size_t zeros) {
   std::array<std::array<std::uint32_t, 256>, 4> table{};
   for (std::uint32_t bit = 0; bit < 32; ++bit) {

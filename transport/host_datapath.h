@@ -1,6 +1,6 @@
 // A host's datapath, opened by the name of its device. Provides one IP address on a network, a PacketIo for each shard,
-// and information for operators. The program registers each kind of datapath at its start. Code that opens a datapath
-// does not depend on any kind.
+// and information for operators. When a program starts, it registers the kinds of datapath that it needs. Code that
+// opens a datapath does not depend on any kind.
 //
 //   dpdk::register_datapath();                                       // or another kind's
 //   auto datapath = open_host_datapath({.device = "af_packet:eth0"});
@@ -24,19 +24,20 @@
 namespace mltcp {
 
 struct HostDatapathConfig {
-  /// Name of the device in the syntax of its kind, for example "af_packet:eth0".
+  /// Name of the device, in the syntax of the datapath's kind, for example "af_packet:eth0".
   std::string device;
   std::uint32_t mtu = 0;               ///< maximum size of IP packets in bytes; 0 for the interface's MTU
-  std::uint16_t queues = 1;            ///< receive and transmit queues of the device
+  std::uint16_t queues = 1;            ///< number of receive queues, and number of transmit queues
   std::uint32_t queue_packets = 1024;  ///< capacity of each queue, in packets
   std::uint32_t shards = 1;            ///< expected number of shards; the final number is given to take_place()
   /// The usual and the maximum number of shards that take_place() will request. A datapath that reserves memory when it
   /// opens needs both.
   std::uint32_t usual_shards = 1;
   std::uint32_t max_shards = 1;
-  bool sleeps = false;                       ///< whether the loop will sleep while it waits for packets (Idle::sleep)
-  std::string cores{};                       ///< CPU for the polling thread; if empty, the kind chooses
-  std::optional<std::uint32_t> memory_mb{};  ///< MiB for all datapaths of the kind together; if empty, the kind chooses
+  bool sleeps = false;  ///< whether the loop will sleep while it waits for packets (Idle::sleep)
+  std::string cores{};  ///< CPU for the polling thread; if empty, the kind chooses
+  /// Memory in MiB for all datapaths of the kind together; if empty, the kind chooses.
+  std::optional<std::uint32_t> memory_mb{};
 };
 
 /// A host's address on its network.
@@ -105,7 +106,7 @@ struct HostDatapathKind {
   std::unique_ptr<HostDatapath> (*open)(const HostDatapathConfig& config);
   /// Returns the first of `place.shards` consecutive UDP ports that are free now. Ignores `place.address.port`. Another
   /// process may occupy these ports before take_place() does. Throws the errors of check(), and RunError if there are
-  /// no such ports. Null if the kind cannot find free ports.
+  /// no such ports. This pointer is null if the kind cannot find free ports.
   std::uint16_t (*free_ports)(const HostDatapathConfig& config, const HostPlace& place) = nullptr;
 };
 
@@ -119,7 +120,8 @@ const std::vector<HostDatapathKind>& host_datapaths();
 /// there is no such kind.
 void check_host_datapath(const HostDatapathConfig& config, const HostPlace& place);
 std::unique_ptr<HostDatapath> open_host_datapath(const HostDatapathConfig& config);
-/// Calls HostDatapathKind::free_ports of the kind to which `config.device` belongs. Returns 0 if that pointer is null.
+/// Calls HostDatapathKind::free_ports of the kind to which `config.device` belongs. Returns 0 if the kind has no
+/// function `free_ports`.
 std::uint16_t free_host_ports(const HostDatapathConfig& config, const HostPlace& place);
 
 }  // namespace mltcp

@@ -26,7 +26,7 @@ std::string_view to_text(ClaimVerdict verdict) {
 }
 
 ClaimVerdict JobClaim::verdict() const {
-  if (job == JobClaims::kOtherJobs) return ClaimVerdict::too_few;  // each of these jobs may have too few
+  if (job == JobClaims::kOtherJobs) return ClaimVerdict::too_few;  // each of these jobs may have too few iterations
   if (progress_bytes == 0) return ClaimVerdict::unstated;
   if (iterations < kMinIterations) return ClaimVerdict::too_few;
   if (share_at_end() > kMaxAtEnd) return ClaimVerdict::understated;

@@ -9,13 +9,13 @@
 // - no packet has full progress (65535), because the last packets are sent before the last acknowledgement arrives.
 // If only a share s of the bytes is stated, progress is full in a share 1 - s of the bytes, and the mean is 1 - s/2.
 //
-// Both sums are over bytes, packet by packet. Each packet contains the progress of its own sender at the time when it
-// was sent. So order, losses, retransmissions and the number of connections or workers do not matter. But packets that
-// are not seen here do matter. If the first half of each iteration takes another path, the mean here is 3/4 although
-// the claims are true. The number of bytes at full progress remains 0.
+// The mean and the share at full progress are computed over bytes, packet by packet. Each packet contains the progress
+// of its own sender at the time when it was sent. So order, losses, retransmissions and the number of connections or
+// workers do not matter. But packets that are not seen here do matter. If the first half of each iteration takes
+// another path, the mean here is 3/4 although the claims are true. The number of bytes at full progress remains 0.
 //
-// This detects programs that state too few bytes to a transport that computes progress in this way. A modified
-// transport can claim any progress and send at any rate.
+// This comparison detects programs that state too few bytes, if their transport computes progress in this way. A
+// modified transport can claim any progress and send at any rate.
 #pragma once
 
 #include <array>
@@ -49,16 +49,16 @@ std::string_view to_text(ClaimVerdict verdict);
 /// The sums of one job. Bytes are counted after the packet header, and include frame headers and retransmissions.
 struct JobClaim {
   /// A job that is first seen in the middle of an iteration has a mean above 1/2 for that iteration. After this many
-  /// iterations the mean of all is below 0.52.
+  /// iterations the mean over all of them is below 0.52.
   static constexpr std::uint64_t kMinIterations = 8;
   /// Maximum share of bytes at full progress; see docs/reference/checks.md for the values of honest jobs.
   static constexpr double kMaxAtEnd = 0.2;
-  /// Maximum mean progress; equals the mean of a job that states 0.8 of its bytes.
+  /// Maximum mean progress. A job that states only 80% of its bytes has this mean.
   static constexpr double kMaxMeanProgress = 0.6;
 
   std::uint32_t job = 0;
-  /// Number of iterations begun, at least 1. Workers whose iteration numbers differ by at most 16 are counted as one.
-  /// Other workers are counted separately.
+  /// Number of iterations begun, at least 1. An iteration counts once for all workers whose iteration numbers differ by
+  /// at most 16, and separately for workers that differ more.
   std::uint64_t iterations = 0;
   std::uint64_t packets = 0;
   Bytes bytes = 0;
@@ -78,14 +78,14 @@ struct JobClaim {
     const ClaimVerdict found = verdict();
     return found == ClaimVerdict::understated || found == ClaimVerdict::ahead;
   }
-  /// Adds the sums of the same job over other packets, for example those of another shard.
+  /// Adds the sums of this job over packets that were counted elsewhere, for example by another shard.
   JobClaim& operator+=(const JobClaim& other);
 
  private:
   [[nodiscard]] double share(double part) const { return bytes == 0 ? 0 : part / static_cast<double>(bytes); }
 };
 
-/// Adds up the claims of each job, and sorts the jobs by bytes in descending order.
+/// Merges the entries of `claims` that belong to the same job, and sorts the jobs by bytes in descending order.
 void add_up(std::vector<JobClaim>& claims);
 /// Returns the job's number, or "others" for JobClaims::kOtherJobs.
 std::string name_of(const JobClaim& claim);
@@ -94,7 +94,7 @@ class JobClaims {
  public:
   /// Maximum number of jobs counted separately. Job numbers come from packets and may be invented.
   static constexpr std::size_t kMaxJobs = 4096;
-  /// Job number under which all jobs are counted that are not counted separately.
+  /// Job number for the sums of all jobs that are not counted separately.
   static constexpr std::uint32_t kOtherJobs = 0xFFFFFFFF;
 
   /// Adds a packet with data of a job: its tag, and its number of bytes after the header. Packets may be added in any
@@ -114,8 +114,8 @@ class JobClaims {
 
  private:
   struct CountedJob {
-    /// Maximum number of iteration counts that are followed. Workers of a job count their iterations separately, and
-    /// may have restarted.
+    /// Maximum number of iteration counts of a job that are followed. Workers of a job count their iterations
+    /// separately, and may have restarted.
     static constexpr std::size_t kMaxCounts = 4;
     /// Maximum difference in iterations between workers that follow one count, or between a packet and another packet
     /// that has overtaken it.

@@ -1,5 +1,5 @@
 // The datapath interface, through which the transport receives and sends packets in bursts. Simulators, DPDK rings and
-// NICs can be below it.
+// NICs implement it.
 //
 // A "packet" here is a UDP payload. The datapath adds and removes the lower layers (Ethernet, IP and UDP headers and
 // checksums), or models them. There is one virtual call per burst, never one per packet or byte.
@@ -36,7 +36,7 @@ struct TxPacket {
   Ecn ecn = Ecn::not_ect;
   /// Traffic class from 0 to 7; packets of a higher class are sent first. It is the IEEE 802.1Q priority of the packet
   /// in queues. It is also the DSCP class selector CSn (RFC 2474 section 4.2.2), unless the datapath is configured with
-  /// another mapping. Queues without classes ignore it.
+  /// another mapping. Queues without classes ignore this value.
   std::uint8_t priority = 0;
   /// If not null, the datapath may read `payload` after send() has returned, as long as it counts the packet in `hold`.
   /// The datapath may also copy the payload instead.
@@ -61,8 +61,8 @@ struct RxPacket {
   std::uint8_t priority = 0;  ///< see TxPacket::priority
   /// Number of switches that have forwarded the packet; 0 if not known. On a real network it is derived from the TTL.
   std::uint8_t hops = 0;
-  /// The rest of the payload after `bytes`, if the packet is stored in two pieces. The pieces may only be the header
-  /// and the payload that were given to send(). A datapath joins all other pieces.
+  /// The rest of the payload after `bytes`, if the packet is stored in two pieces. The split may only be between the
+  /// header and the payload that the sender gave to send(). A datapath joins pieces that are split elsewhere.
   std::span<const std::byte> tail{};
 };
 
@@ -91,7 +91,7 @@ class PacketIo {
     /// Number of packets to one destination that together cost little more than one packet, as with segmentation
     /// offload. If congestion control allows it, a connection gathers this many packets before it sends. If the value
     /// is above 1, each call, including receive(), costs as much as several packets. If it is 1, sending packets
-    /// together saves nothing. The value is at most `burst`, which should be a multiple of it.
+    /// together saves nothing. The value is at most `burst`, which should be a multiple of this value.
     std::uint32_t batch = 1;
   };
 
@@ -104,15 +104,16 @@ class PacketIo {
   /// are owned by the datapath and stay valid until the next call of receive().
   virtual std::size_t receive(std::span<RxPacket> out) = 0;
 
-  /// Sends `packets` in order and returns the number of accepted packets, which are always the first ones. If the
-  /// number is lower than offered, the datapath is full and the caller must offer the rest again. Headers and payloads
-  /// may be changed or freed after the call, except payloads with a hold. An accepted packet may still be lost.
+  /// Sends `packets` in order and returns the number of accepted packets, which are always the first ones. If this
+  /// number is less than the size of `packets`, the datapath is full, and the caller must offer the rest again. Headers
+  /// and payloads may be changed or freed after the call, except payloads with a hold. An accepted packet may still be
+  /// lost.
   virtual std::size_t send(std::span<const TxPacket> packets) = 0;
 
   // Functions for a loop that drives the datapath in real time. PollLoop uses all of them.
 
   /// Returns the time at which receive() must be called even if no packet arrives, for example to retransmit an ARP
-  /// request; never() if there is no such time. Shard::poll() takes it into account.
+  /// request; never() if there is no such time. The result of Shard::poll() includes this time.
   [[nodiscard]] virtual Nanos deadline() const { return Nanos::never(); }
   /// Returns whether send() accepted fewer packets than offered, or has queued some. If so, poll again soon, because
   /// free space is not signalled.
@@ -130,11 +131,12 @@ class PacketIo {
     bool needs_arming = false;
   };
   /// Enables notification of the calling thread until end_waiting(), which the same thread must call. Returns an empty
-  /// value if the datapath has no notification. It can then only be polled, and end_waiting() must not be called.
+  /// value if the datapath has no notification. Such a datapath can only be polled, and end_waiting() must not be
+  /// called.
   virtual std::optional<Wakeup> begin_waiting() { return std::nullopt; }
   virtual void end_waiting() {}
-  /// Call arm() before sleeping, then poll once more, because packets that arrived earlier may not be signalled. Call
-  /// disarm() after waking up.
+  /// Call arm() before sleeping, then poll once more, because packets that arrived before arm() may not be signalled.
+  /// Call disarm() after waking up.
   virtual void arm() {}
   virtual void disarm() {}
   /// Returns the other datapaths that may receive packets for this one and hand them over. A handover does not wake the

@@ -1,7 +1,7 @@
 // The interface through which a shard protects packets with a key that both ends of a connection have. It is
 // implemented in transport/security/, so that the transport contains no cryptography. A sealed packet has an
-// authentication tag over the whole packet in place of checksum and tag (wire.h). Everything after its header is
-// encrypted, unless the packet is marked as clear.
+// authentication tag over the whole packet in place of the checksum and the connection tag (wire.h). Everything after
+// its header is encrypted, unless the packet is marked as clear.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ using EndRandom = std::array<std::byte, 16>;
 /// A packet to be sealed or opened. Its parts consist of pieces, which may be empty.
 struct SealedPacket {
   std::uint64_t number = 0;
-  bool epoch = false;  ///< lowest bit of the sender's epoch, as in the header
+  bool epoch = false;  ///< lowest bit of the number of the sender's epoch, as in the header
   bool clear = false;  ///< authenticated, but not encrypted
   /// The parts of the header that the authentication tag covers.
   std::array<std::span<const std::byte>, 2> header;
@@ -40,8 +40,8 @@ class PacketSeal {
   [[nodiscard]] virtual const EndRandom& own() const = 0;
   [[nodiscard]] virtual std::uint64_t key_id() const = 0;
   [[nodiscard]] virtual bool encrypts() const = 0;
-  /// Derives the keys from the server's random bytes, at the client. If open() then fails, the packet was not the
-  /// server's. Call meet() again with the bytes of the next packet.
+  /// Only at the client: derives the keys from the random bytes of the server. If open() then fails, the packet did not
+  /// come from the server. In that case call meet() again with the random bytes of the next packet.
   virtual void meet(const EndRandom& server) = 0;
   struct Epoch {
     bool bit = false;      ///< lowest bit of the epoch's number, as in the header
@@ -57,8 +57,8 @@ class PacketSeal {
   /// Seals a CONNECT, which is a clear packet, at the client. opens_greeting() accepts the packet only with the job's
   /// key and this end's random bytes.
   virtual Tag seal_greeting(const SealedPacket& packet) = 0;
-  /// Returns, at the server, whether this clear packet was sealed by seal_greeting() of this connection's client, with
-  /// this connection's key and the client's random bytes.
+  /// Only at the server: returns whether this connection's client sealed this clear packet by seal_greeting(). Returns
+  /// false if `key_id` or `client` is not the value of this connection.
   [[nodiscard]] virtual bool opens_greeting(std::uint64_t key_id, const EndRandom& client, const SealedPacket& packet,
                                             const Tag& tag) = 0;
   /// Verifies the packet, and decrypts the body into `out`, which has room for it. Returns false if the peer did not
@@ -75,8 +75,8 @@ class PacketKey {
  public:
   virtual ~PacketKey() = default;
 
-  /// Returns an id of the key that does not reveal the key. The id also depends on whether the key encrypts. So two
-  /// ends have no key in common if only one of them encrypts.
+  /// Returns a number that identifies the key without revealing it. The number depends on whether the key encrypts, so
+  /// two ends have no key in common if only one of them encrypts.
   [[nodiscard]] virtual std::uint64_t id() const = 0;
   /// Returns true if packets are encrypted and authenticated, false if they are only authenticated.
   [[nodiscard]] virtual bool encrypts() const = 0;
@@ -85,7 +85,7 @@ class PacketKey {
 };
 
 /// Makes the seals of a shard's connections. Only the thread of the shard may use this object. It must outlive the
-/// seals. A key need only live during a call.
+/// seals. A key need only exist during the call that uses it.
 class SealEngine {
  public:
   virtual ~SealEngine() = default;
@@ -94,8 +94,8 @@ class SealEngine {
   /// since the latest call. If so, another process has the keys of all seals, and no further packet may be sealed with
   /// them. The shard calls this function in each poll.
   [[nodiscard]] virtual bool was_copied(Nanos now) = 0;
-  /// Returns the tag for the answer of an end that has restarted. The tag proves to the sender of a packet with tag
-  /// `answered` for `connection` that an end with the key does not know the connection.
+  /// Returns the tag of the answer that a restarted end sends to a packet for `connection` with tag `answered`. The
+  /// returned tag proves that an end with the key does not know the connection.
   [[nodiscard]] virtual PacketSeal::Tag answer_of_restarted(const PacketKey& key, const PacketSeal::Tag& answered,
                                                             std::uint32_t connection) const = 0;
   [[nodiscard]] virtual std::unique_ptr<PacketSeal> connect(const PacketKey& key, const EndRandom& client) = 0;

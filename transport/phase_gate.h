@@ -1,6 +1,6 @@
-// The phase gate of a job holds back the first bytes of each iteration until the job's time slot, so that the time
-// shifts computed by a scheduler persist (CASSINI, NSDI 2024, arXiv 2308.00852, section 5: a drift of more than 5% of
-// an iteration is corrected). Sans-IO: the gate only decides when bytes may leave; connections ask it and wait.
+// The phase gate of a job holds back the first bytes of each iteration until the job's time slot. So the time shifts
+// that a scheduler has computed persist (CASSINI, NSDI 2024, arXiv 2308.00852, section 5: a drift of more than 5% of an
+// iteration is corrected). Sans-IO: the gate only decides when bytes may leave; connections ask it and wait.
 //
 // A plan defines slots at slot + k * period for every integer k. The gate decides about an iteration when the
 // iteration's first bytes are ready to leave. "Phase" is the time since the previous slot:
@@ -13,11 +13,11 @@
 //             Correction::gradual this iteration and each following one wait for at most gradual_step * period,
 //             until one starts exactly on a slot.
 //
-// Each correction costs up to a period, so a plan that the job keeps missing is worse than none. A leaky bucket counts
-// corrections. Each correction adds 1, and each iteration on its slot removes 1/12. When the level reaches 3, the plan
-// is dropped as a misfit. So an occasional straggler is always corrected, but a job whose iterations have become longer
-// than its slots loses its plan after a few corrections. A gradual correction that has waited for a whole period
-// without reaching a slot counts as one more correction.
+// Each correction costs up to a period, so a plan that the job keeps missing is worse than no plan. A leaky bucket
+// counts corrections. Each correction adds 1, and each iteration on its slot removes 1/12. When the level reaches 3,
+// the plan is dropped as a misfit. So an occasional late iteration is always corrected, but a job whose iterations have
+// become longer than its slots loses its plan after a few corrections. A gradual correction that has waited for a whole
+// period without reaching a slot counts as one more correction.
 //
 // A plan is also dropped if it is out of range, or stale (the wait would last beyond valid_until). Without a plan the
 // gate is open.
@@ -28,10 +28,10 @@
 //
 // A job with workers on several shards has one gate on each shard. The gates do not communicate: each decides from the
 // plan, its own history and its own clock. They agree as long as their workers are ready at about the same time; early
-// workers all wait for the same slot. If one worker is just within the tolerance (or clock_bound before the slot) and
-// another just beyond it, the first starts and the second waits for the next slot. The collective then ends late for
-// both, both drift, both take the following slot, and they agree again. This costs the job one period and each worker
-// one correction.
+// workers all wait for the same slot. Assume that worker A is just within the tolerance (or clock_bound before the
+// slot), and worker B is just beyond it. A starts, and B waits for the next slot. The collective then ends late for
+// both. Both drift, both take the following slot, and the gates agree again. This costs the job one period and each
+// worker one correction.
 #pragma once
 
 #include <cstdint>
@@ -49,10 +49,11 @@ struct PhasePlan {
   Nanos period;             ///< time between slots; above 0, at most 2^60 ns
   double tolerance = 0.05;  ///< maximum delay that is not a drift, as a fraction of the period, 0 to 0.5
   Correction correction = Correction::at_once;  ///< how drift is corrected
-  double gradual_step = 0.1;                    ///< maximum wait per iteration, as a fraction of the period, 0.001 to 1
-  Nanos valid_until = Nanos::never();           ///< the plan is dropped after this time
-  /// Maximum difference between the clocks of the job's hosts, 0 to tolerance * period. An iteration that is ready at
-  /// most this long before a slot starts at once, so that workers with slightly different clocks take the same slot.
+  /// Maximum wait per iteration with Correction::gradual, as a fraction of the period, 0.001 to 1.
+  double gradual_step = 0.1;
+  Nanos valid_until = Nanos::never();  ///< the plan is dropped after this time
+  /// Maximum difference between the clocks of the job's hosts, 0 to tolerance * period. If an iteration is ready at
+  /// most this long before a slot, it starts at once. So workers with slightly different clocks take the same slot.
   Nanos clock_bound;
   bool operator==(const PhasePlan&) const = default;
 };
@@ -79,8 +80,8 @@ struct GateStats {
   std::uint64_t on_slot = 0;        ///< iterations that began on their slot, or within the tolerance after it
   std::uint64_t corrections = 0;    ///< drifts that were corrected
   std::uint64_t plans_dropped = 0;  ///< plans dropped because they were stale, invalid or a misfit
-  std::uint64_t skipped = 0;        ///< iterations skipped while they were held; they count in no other field
-  Nanos waited;                     ///< total time for which iterations were held, including early ones
+  std::uint64_t skipped = 0;        ///< iterations skipped while they were held; no other field counts them
+  Nanos waited;                     ///< total time for which early and drifted iterations were held
   /// The time at which the first bytes of the drifted iteration that is now held became ready, so that a scheduler can
   /// set a better plan. never() if no drifted iteration is held. Set only with Correction::at_once.
   Nanos adrift_since = Nanos::never();
@@ -94,8 +95,8 @@ class PhaseGate {
   static constexpr std::uint32_t kMisfit = 3;
 
   /// Replaces the plan, and decides again about an iteration that is held. If `plan` is stale or out of range, the gate
-  /// has no plan afterwards. If only `slot` differs from the previous plan, the corrections stay counted, and the next
-  /// slot of a job that was on its slots becomes the first new slot that is not earlier. Returns the new state.
+  /// has no plan afterwards. If only `slot` differs from the previous plan, the counted corrections remain. If the job
+  /// was on its slots, its next slot is then the first new slot at or after its next old slot. Returns the new state.
   PlanState set(const PhasePlan& plan, Nanos now);
   /// Removes the plan, which opens the gate. `why` becomes the state.
   void clear(PlanState why, Nanos now);

@@ -15,19 +15,19 @@ namespace {
 /// that answer may need this CPU.
 constexpr std::uint32_t kIdleRounds = 64;
 constexpr std::uint32_t kIdleRoundsOfSleeper = 8;
-/// Number of idle rounds after be_prompt(). Each round takes as long as a wake-up, and takes the CPU from the programs
+/// Number of idle rounds after be_prompt(). Each round takes as long as a wake-up, and keeps the CPU from the programs
 /// that answer. The argument of be_prompt() can prolong the polling.
 constexpr std::uint32_t kIdleRoundsOfPrompt = 2;
 constexpr Nanos kNap{50'000};
 /// While many packets arrive at sockets, which need no arming, the loop naps until this much time has passed since the
 /// latest packet. It does not sleep, because each packet would wake it.
 constexpr Nanos kAwake{200'000};
-/// Packets are many if more than this number moved since the latest nap or sleep, or if a packet ended the latest sleep
-/// within kShortSleep. A request and its response are not many: they are two packets, and take longer.
+/// There are many packets if more than this number moved since the latest nap or sleep, or if a packet ended the latest
+/// sleep within kShortSleep. A request and its response are only two packets, and take longer than kShortSleep.
 constexpr std::uint64_t kFewPackets = 3;
 constexpr Nanos kShortSleep{20'000};
-/// After be_prompt() the loop naps once this many sleeps in a row were short, because each packet of a stream would
-/// wake it. A loop that answers requests quickly also naps at times, but seldom.
+/// After be_prompt() the loop naps as soon as this many sleeps in a row were short, because each packet of a stream
+/// would wake it. A loop that answers requests quickly also naps at times, but seldom.
 constexpr std::uint32_t kShortInARow = 8;
 /// A nap shorter than this is not worth a system call.
 constexpr Nanos kShortestNap{5'000};
@@ -66,7 +66,7 @@ class PollLoop::Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  /// Returns whether wait() ends when a packet arrives. False once a file descriptor has failed permanently.
+  /// Returns whether wait() ends when a packet arrives. Returns false after a file descriptor has failed permanently.
   [[nodiscard]] bool is_able() const { return able_; }
   /// Returns whether all file descriptors (sockets) signal packets without arming.
   [[nodiscard]] bool needs_no_arming() const { return armed_.empty(); }

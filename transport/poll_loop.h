@@ -2,8 +2,8 @@
 // in rounds, and decides from the state of the datapaths (PacketIo) when to poll again, pause or sleep. Sans-IO: it
 // reads the time and sleeps through its TimeSource.
 //
-// A program with its own loop does not need this class. It must call Shard::poll() again when packets arrive, at the
-// latest at the time that the previous call returned, and soon while PacketIo::is_blocked() is true.
+// A program with its own loop does not need this class. That loop must call Shard::poll() again when packets arrive, at
+// the latest at the time that the previous call returned, and soon while PacketIo::is_blocked() is true.
 #pragma once
 
 #include <atomic>
@@ -30,9 +30,9 @@ enum class Idle : std::uint8_t {
   sleep,
 };
 
-/// Lets other threads wake a sleeping loop after they have given work to one of its Pollables. The other thread first
-/// gives the work, then checks whether the waker is armed. The loop first arms the waker, then polls its Pollables.
-/// With a full fence between the two steps on each side, at least one side sees the other's step.
+/// Lets other threads wake a sleeping loop after they have given work to one of its Pollables. A thread first gives the
+/// work, then checks whether the waker is armed. The loop first arms the waker, then polls its Pollables. With a full
+/// fence between its two steps, either the thread sees the armed waker, or the loop sees the work, or both.
 class Waker {
  public:
   virtual ~Waker() = default;
@@ -50,27 +50,29 @@ class PollLoop {
   PollLoop& operator=(const PollLoop&) = delete;
   ~PollLoop() = default;
 
-  /// Polls `pollable`, which uses `io`, from now on. Both must outlive the loop. Do not call it while the loop runs.
+  /// Polls `pollable`, which uses `io`, from now on. Both must outlive the loop. Do not call this function while the
+  /// loop runs.
   void attach(PacketIo& io, Pollable& pollable);
 
-  /// Lets `waker` end the loop's sleeps. It must outlive the loop. Do not call this function while the loop runs.
+  /// Lets `waker` end the loop's sleeps. `waker` must outlive the loop. Do not call this function while the loop runs.
   void wake_by(Waker& waker) { waker_ = &waker; }
 
   /// Reduces the delay of answers with Idle::sleep. The loop keeps polling for `spin` after the latest packet before it
-  /// sleeps. While many packets arrive, it polls every 50 us (naps) only after packets have ended several sleeps in a
-  /// row almost at once, and then alternates naps and sleeps. Do not call it while the loop runs.
+  /// sleeps. Many packets alone do not make the loop poll every 50 us (nap). It naps only after packets have ended
+  /// several sleeps in a row almost at once. Then it alternates naps and sleeps. Do not call this function while the
+  /// loop runs.
   void be_prompt(Nanos spin) {
     is_prompt_ = true;
     spin_ = spin;
   }
 
   /// Runs until the time is `until`, request_stop() is called, or `stop` returns true. `stop` is called in every round,
-  /// at least every 20 ms; it may be empty. At the end all Pollables are polled once more, so that packets that are due
-  /// are sent, such as the acknowledgement of the message that `stop` waited for. Returns whether the loop was stopped.
-  /// Passes on exceptions of a Pollable.
+  /// at least every 20 ms; it may be empty. At the end, polls all Pollables once more to send packets that are due,
+  /// such as the acknowledgement of the message for which `stop` waited. Returns true if request_stop() or `stop` ended
+  /// the run, false if its time was over. Passes on exceptions of a Pollable.
   bool run(Nanos until, const std::function<bool()>& stop = nullptr);
 
-  /// Ends the current run, or the next run if there is none now. Any thread and signal handlers may call it.
+  /// Ends the current run, or the next run if the loop is not running. Any thread and signal handlers may call it.
   void request_stop() noexcept { stop_requested_.store(true, std::memory_order_release); }
 
   /// Returns the current time, on the clock of run()'s `until`.

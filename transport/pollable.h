@@ -1,5 +1,5 @@
-// Interface of an object that a loop or a simulator polls, when packets arrive for the object's host, or at a time that
-// the object has requested.
+// Interface of an object that a loop or a simulator polls. It is polled when packets arrive for its host, and at the
+// time that its previous poll() returned.
 #pragma once
 
 #include "mltcp/base/units.h"

@@ -1,8 +1,8 @@
 // Registration of the program's memory for DMA, so that payloads in it are sent without a copy.
 //
-// A device (a NIC under DPDK, or a verbs device) reads only memory that was mapped for it, in the IOMMU too. Payloads
-// in other memory are copied. Datapaths in which the CPU reads payloads, such as sockets and shared memory, need no
-// registration.
+// A device (a NIC under DPDK, or a verbs device) reads only memory that was mapped for this device, also in the IOMMU.
+// Payloads in other memory are copied. Datapaths in which the CPU reads payloads, such as sockets and shared memory,
+// need no registration.
 #pragma once
 
 #include <array>

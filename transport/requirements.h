@@ -1,4 +1,4 @@
-// Checks what a connection and its congestion control need against what the datapath offers.
+// Checks whether the datapath has the features that a connection and its congestion control need.
 #pragma once
 
 #include "mltcp/cc/controller.h"

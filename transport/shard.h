@@ -11,8 +11,9 @@
 //   for (;;) { shard.poll(now()); n = shard.take_completions(out); ... }
 //
 // Messages: the n-th message sent on a connection is written to the n-th buffer that the peer posted with receive(), as
-// with InfiniBand queue pairs. A sender holds back a message until the peer has granted credit for it, that is, has
-// posted its buffer; so no data is buffered twice or dropped for lack of a buffer. Messages may complete in any order.
+// with InfiniBand queue pairs. A sender holds back a message until the peer has granted credit for the message, that
+// is, has posted the buffer of the message. So no data is buffered twice, or dropped for lack of a buffer. Messages may
+// complete in any order.
 //
 // Deadlines: a send or receive may have a deadline, on the clock of poll(). When the deadline passes, the operation
 // completes with Status::timed_out, and the caller may use its memory again. If no byte of its message has been sent or
@@ -59,9 +60,10 @@ class Shard final : public Pollable {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  /// Returns the ids that the first `config.max_connections` connections of a shard will get, in order, if none of them
-  /// ends before. Networks that hash flows onto paths by connection id need them (wire::peek_connection). Throws
-  /// InputError if `config` has no seed, because ids are then unpredictable.
+  /// Returns the ids that the first `config.max_connections` connections of a shard will get, in order, if no
+  /// connection ends before the last of them begins. A simulated network that hashes flows onto paths by connection id
+  /// needs these ids (wire::peek_connection). Throws InputError if `config` has no seed, because ids are then
+  /// unpredictable.
   static std::vector<ConnectionId> first_connections(const ShardConfig& config);
 
   /// Accepts connections from now on, each with settings `config`. Throws InputError if `config` is out of range, or if
@@ -84,29 +86,29 @@ class Shard final : public Pollable {
   /// if `ids` contains several connections and the shard has more connections than fit in the cache. Ignores unknown
   /// ids.
   void prefetch(std::span<const ConnectionId> ids) const;
-  /// Posts the buffer for the next message that has none. The shard writes to it until the receive completes. An end
+  /// Posts the buffer for the next message without a buffer. The shard writes to it until the receive completes. An end
   /// that only receives detects a dead peer only if ConnectionConfig::keep_alive or idle_limit is set.
   PostResult receive(ConnectionId id, std::span<std::byte> buffer, std::uint64_t tag, Nanos deadline = Nanos::never());
   /// Posts a receive of up to `capacity` bytes whose contents are counted and discarded.
   PostResult receive_virtual(ConnectionId id, Bytes capacity, std::uint64_t tag, Nanos deadline = Nanos::never());
 
-  /// Ends the send that was posted with `tag`, as if its deadline had passed, if no byte of its message has been sent.
-  /// Returns false if bytes of it have been sent, or if there is no such send. Searches the waiting sends, at most
-  /// max_sends.
+  /// Ends the send that was posted with `tag`, as if its deadline had passed. Returns false, and does not end it, if a
+  /// byte of the message has been sent. Returns false also if no waiting send has this tag. Searches the waiting sends,
+  /// at most max_sends.
   bool cancel_send(ConnectionId id, std::uint64_t tag);
-  /// Ends the receive that was posted with `tag`, as if its deadline had passed, if no byte of its message or of a
-  /// later message has arrived. Returns false if bytes have arrived, or if there is no such receive.
+  /// Ends the receive that was posted with `tag`, as if its deadline had passed. Returns false, and does not end it, if
+  /// a byte of its message or of a later message has arrived. Returns false also if no receive has this tag.
   bool cancel_receive(ConnectionId id, std::uint64_t tag);
-  /// Returns the buffer of the receive that was posted with `tag` to the program now, if no byte of its message has
-  /// arrived. The receive stays in the queue, discards its message, and completes with `new_tag`. The result is false
-  /// if bytes have arrived, or if there is no such receive.
+  /// Releases the buffer of the receive that was posted with `tag`, so that the program may use the buffer at once. The
+  /// receive stays in the queue, discards its message, and completes with `new_tag`. Returns false, and does not
+  /// release the buffer, if a byte of the message has arrived. Returns false also if no receive has this tag.
   bool discard_receive(ConnectionId id, std::uint64_t tag, std::uint64_t new_tag);
 
   /// Closes the connection once all posted sends are complete. Outstanding receives at both ends and the peer's sends
   /// then complete with Status::closed. If both ends close, sends for which the peer has posted no buffer also complete
-  /// with Status::closed. A connection that is not open yet ends at once. This end's CLOSE reports which messages it
-  /// had received by then: the peer's sends up to the first incomplete message complete with Status::ok, and later data
-  /// is not accepted. Returns false if the connection is unknown, that is, has ended.
+  /// with Status::closed. A connection that is not open yet ends at once. The CLOSE packet reports which messages this
+  /// end had received when it sent CLOSE: the peer's sends up to the first incomplete message complete with Status::ok,
+  /// and later data is not accepted. Returns false if the connection is unknown, that is, has ended.
   bool close(ConnectionId id);
   /// Ends the connection at once and notifies the peer if possible. Outstanding operations complete with
   /// Status::aborted. If the connection has already ended and occupies its slot only to notify the peer, frees the slot
@@ -120,9 +122,9 @@ class Shard final : public Pollable {
   /// From now on the connection sends data of `job`. If either id is unknown, returns false and changes nothing. A
   /// connection without a job sends without MLTCP.
   [[nodiscard]] bool attach(ConnectionId id, JobId job);
-  /// Begins the job's next iteration. It will send `bytes` of application data over all its connections on this shard.
-  /// `bytes` is 0 if the size is unknown. Ends the learning of iterations (JobConfig::learn_iterations) unless `bytes`
-  /// is 0. Returns false if the job is unknown.
+  /// Begins the job's next iteration, in which the job will send `bytes` of application data over all its connections
+  /// on this shard. `bytes` is 0 if the size is unknown. Ends the learning of iterations (JobConfig::learn_iterations)
+  /// unless `bytes` is 0. Returns false if the job is unknown.
   [[nodiscard]] bool begin_iteration(JobId job, Bytes bytes);
   /// States that the program stops calling begin_iteration(), for good or for some time. Iterations of a job with
   /// JobConfig::learn_iterations are learned from the traffic again. Other jobs have no iterations until the next
@@ -161,8 +163,8 @@ class Shard final : public Pollable {
   [[nodiscard]] const Address* remote(ConnectionId id) const;
   [[nodiscard]] const ShardStats& stats() const;
   /// Returns sums of what received packets claim about their senders' jobs (transport/job_claims.h). The object exists
-  /// as long as the shard. Null without ShardConfig::count_job_claims. Only packets with the right connection tag or
-  /// key count.
+  /// as long as the shard. Null without ShardConfig::count_job_claims. Packets with a wrong connection tag or a wrong
+  /// key are not counted.
   [[nodiscard]] const JobClaims* job_claims() const;
 
  private:

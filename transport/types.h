@@ -35,8 +35,8 @@ enum class Status : std::uint8_t {
   unreachable,
   aborted,    ///< abort() was called at this end or at the peer
   version,    ///< the ends have no protocol version in common, or the peer did not choose the highest common one
-  timed_out,  ///< the operation's deadline passed first
-  violation,  ///< one end acknowledged data that the other never sent: it cheats, or a third party forged packets
+  timed_out,  ///< the operation was not complete at its deadline
+  violation,  ///< an end acknowledged data that its peer never sent: the end cheats, or an attacker forged packets
   no_key,     ///< the ends have no common key: only one has a key, or their keys differ
 };
 
@@ -81,9 +81,9 @@ struct ConnectionConfig {
   ///   counts as not working for a while, and an algorithm that needs ECN treats long round-trip times as marks.
   ///   Connections with keys send no packets of this kind, because the ECN field is not sealed and a third party could
   ///   clear it.
-  /// - Losses: the data of about one packet in 1500 is sent a round trip late, under another packet number. The
-  ///   connection ends with Status::violation if the peer acknowledges the number that was not sent (without keys, the
-  ///   second time).
+  /// - Losses: the data of about one packet in 1500 is sent a round trip late, under another packet number. With keys,
+  ///   the connection ends with Status::violation if the peer acknowledges a number that was not sent. Without keys,
+  ///   it ends when the peer does so for the second time.
   /// - Delays: algorithms that use the peer's delay request acknowledgements at once on slow flows, and count the whole
   ///   round-trip time as the path's.
   bool check_peer = false;
@@ -98,15 +98,15 @@ struct ConnectionConfig {
   Nanos initial_rtt{1'000'000};      ///< round-trip time assumed until the first sample
   Nanos max_ack_delay{100'000};      ///< maximum delay of an acknowledgement
   Nanos timer_granularity{200'000};  ///< lower bound of the loss and probe timers (kGranularity, RFC 9002)
-  /// The peer is unreachable after this time without progress while packets are in flight.
+  /// An end treats the peer as unreachable after this time without progress while packets are in flight.
   Nanos give_up_after{30'000'000'000};
   /// An end sends a PING after this time without a packet from the peer. With PINGs an end that only receives detects a
   /// dead peer after keep_alive + give_up_after, or after idle_limit if that is shorter. With 0, the default, an end
   /// sends no PINGs, so that idle connections send nothing. 5 to 30 s are recommended if peers may fail without notice.
   Nanos keep_alive;
   /// A connection ends with Status::unreachable at both ends after this time without a packet. With 0, the default,
-  /// there is no limit. If keep_alive is set, it must be shorter, and only connections to dead peers end. Without
-  /// keep_alive all idle connections end.
+  /// there is no limit. If keep_alive is set, it must be shorter than idle_limit, and only connections to dead peers
+  /// end. Without keep_alive all idle connections end.
   Nanos idle_limit;
   std::uint32_t ack_every = 2;  ///< packets per acknowledgement, unless the sender asks for fewer acknowledgements
   bool adapt_ack_ratio = true;  ///< request fewer acknowledgements at high rates, except for connections of a job
@@ -114,13 +114,13 @@ struct ConnectionConfig {
   /// Send credit (newly posted buffers) inside acknowledgements if possible, instead of in CREDIT frames.
   bool credit_in_acks = true;
   /// Delay the acknowledgement of a message's last packet until the next poll(), so that the program's reply, or the
-  /// credit of its next buffer, can travel in the same packet. poll() then returns the current time, so that it is
-  /// called again at once. A program that computes for long between polls must set this to false, because the sender
-  /// would time out meanwhile.
+  /// credit of its next buffer, can travel in the same packet. Meanwhile poll() returns the current time, so that the
+  /// program calls it again at once. A program that computes for long between polls must set this to false, because
+  /// otherwise the sender would time out.
   bool await_answer = true;
-  /// Keys of jobs (transport/security/packet_key.h), all made by the same function. connect() takes at most one, and
-  /// seals packets with it. A shard that listens with keys accepts only peers that have one of them; a shard that
-  /// listens without keys accepts only peers without a key.
+  /// Keys of jobs. All must come from one function, such as packet_key() (transport/security/packet_key.h). connect()
+  /// accepts at most one key, and seals packets with it. A shard that listens with keys accepts only peers that have
+  /// one of them; a shard that listens without keys accepts only peers without a key.
   std::vector<std::shared_ptr<const PacketKey>> keys{};
 
   bool operator==(const ConnectionConfig&) const = default;
@@ -147,7 +147,7 @@ struct ConnectionStats : ConnectionCounters {
   Bytes bytes_sent = 0;  ///< UDP payload bytes
   std::uint64_t packets_received = 0;
   std::uint64_t messages_received = 0;  ///< complete messages, counted in order up to the first incomplete one
-  Bytes end_of_next = 0;                ///< end offset of the data that has arrived of the first incomplete message
+  Bytes end_of_next = 0;  ///< offset after the last received byte of the first incomplete message; 0 if none
   std::uint64_t lost_packets = 0;
   std::uint64_t spurious_losses = 0;
   std::uint32_t packet_bytes = 0;         ///< current UDP payload of a full packet
@@ -239,9 +239,9 @@ struct ShardConfig {
   /// connect the shard with itself. With keys the shard therefore refuses its own CONNECT, unless it was sent to this
   /// address. Without a value the shard always refuses its own CONNECT.
   std::optional<Address> own_address = std::nullopt;
-  /// Maximum memory, for all connections together, of the gaps ("holes") in partly received messages, beyond the first
-  /// 8 gaps of each message. One connection may use half of the memory that the others leave. A packet that would leave
-  /// a gap beyond the maximum is dropped, and the peer retransmits it.
+  /// Maximum memory in bytes for the gaps ("holes") in partly received messages of all connections together. The first
+  /// 8 gaps of each message do not count. One connection may use half of the memory that all other connections leave
+  /// free. A packet that would leave a gap beyond the maximum is dropped, and the peer retransmits it.
   Bytes reassembly_bytes = Bytes{4} << 20;
   std::uint32_t max_jobs = 64;
   /// Maximum number of completions not yet taken; at this limit, posting returns queue_full.
@@ -255,7 +255,7 @@ struct ShardConfig {
   bool count_job_claims = false;
   /// Seed of connection ids, tags, cookies and skipped packet numbers, for reproducible simulations and tests. Without
   /// a seed these values come from the system's random numbers and cannot be guessed. With a seed, the first id of each
-  /// slot contains 12 bits drawn from it, see Shard::first_connections().
+  /// slot contains 12 bits that depend on the seed, see Shard::first_connections().
   std::optional<std::uint64_t> seed = std::nullopt;
 };
 

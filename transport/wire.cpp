@@ -43,7 +43,7 @@ void store(std::byte* at, T value) {
 }
 
 std::uint32_t checksum(std::span<const std::byte> covered) {
-  // The checksum is computed with its own field as zero.
+  // The checksum is computed with the checksum field set to 0.
   std::array<std::byte, kHeaderBytes> first{};
   std::memcpy(first.data(), covered.data(), kHeaderBytes);
   store<std::uint32_t>(first.data() + 4, 0);

@@ -10,7 +10,7 @@
 //                4 sealed (see below), 128 lowest bit of the epoch of the sender's keys;
 //                bits 4 to 6: if n is above 0, the sender asks for one acknowledgement for 2^n packets until its next
 //                packet; if n is 0, the receiver chooses;
-//                in a sealed packet, 1 means clear (see below) instead of full integrity
+//                in a sealed packet, flag 1 means clear (see below) instead of full integrity
 //        2    2  length of what the checksum always covers: this header and all frames, except the bytes of a last
 //                DATA frame that are gathered from the user's buffer
 //        4    4  CRC-32C of the covered bytes, computed with this field as zero
@@ -23,9 +23,9 @@
 //       32    2  iteration, low 16 bits
 //       34    2  progress: bytes_ratio of the iteration in 1/65535
 //
-// Sealed packets (packet_seal.h) have an authentication tag of 96 bits at offset 4, in place of checksum and tag. It
-// covers the whole packet. Everything after the header is encrypted, unless the packet is clear. Packets with CONNECT
-// or ACCEPT are clear, because these frames agree on the keys.
+// Sealed packets (packet_seal.h) have an authentication tag of 96 bits at offset 4, in place of checksum and tag. The
+// authentication tag covers the whole packet. Everything after the header is encrypted, unless the packet is clear.
+// Packets with CONNECT or ACCEPT are clear, because these frames agree on the keys.
 //
 // The job tag has a fixed offset so that a switch or a receiver can read a packet's job and its progress without any
 // connection state.
@@ -63,10 +63,10 @@
 // the upper bits.
 //
 // Versions: with the same magic, the header's layout and the positions of CONNECT's versions and source are the same.
-// Both ends use the highest version that they have in common. The server chooses, and names the highest that it
-// supports, so that a client detects an attacker who made it choose a lower one. Version 2 (magic 0xA1) had no tags; a
-// CONNECT of version 2 is answered with a CLOSE in the format of version 2. Version 3 added tags, KEY, TOKEN, RETRY,
-// RESET and PADDING, and sealed packets.
+// Both ends use the highest version that they have in common. The server chooses a version, and names the highest
+// version that it supports. So a client detects an attacker who made the server choose a lower version. Version 2
+// (magic 0xA1) had no tags; a CONNECT of version 2 is answered with a CLOSE in the format of version 2. Version 3 added
+// tags, KEY, TOKEN, RETRY, RESET and PADDING, and sealed packets.
 #pragma once
 
 #include <algorithm>
@@ -123,8 +123,8 @@ enum HeaderFlags : std::uint8_t {
   clear = full_integrity,  ///< in a sealed packet: its contents are not encrypted
 };
 
-/// Returns header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340),
-/// rounded down to a power of two from 2 to 128. If `packets` is below 2, the receiver chooses.
+/// Returns header flags that ask for one acknowledgement for every `packets` packets (the Ack Ratio of RFC 4340). The
+/// number is rounded down to a power of two from 2 to 128. If `packets` is below 2, the receiver chooses.
 constexpr std::uint8_t ask_ack_ratio(std::uint32_t packets) {
   return static_cast<std::uint8_t>(packets < 2 ? 0
                                                : std::min(std::countl_zero(1U) - std::countl_zero(packets), 7) << 4);
@@ -192,7 +192,7 @@ struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, se
   EcnCounts ecn;
   bool has_credit = false;
   std::uint32_t credit = 0;  ///< see CreditFrame::messages
-  bool has_whole = false;    ///< `whole` is set, and ecn.ect1_packets is not
+  bool has_whole = false;    ///< true if the ACK contains `whole` instead of ecn.ect1_packets
   std::uint32_t whole = 0;   ///< messages with lower numbers are complete at the receiver; modulo 2^32
   std::uint32_t range_count = 0;
   std::array<PacketRange, kMaxAckRanges>
@@ -204,7 +204,7 @@ struct ConnectFrame {
   std::uint16_t max_packet = 0;
   std::uint32_t source_connection = 0;
   std::uint32_t credit = 0;
-  std::uint64_t tag = 0;              ///< must be put into packets to the sender of this frame
+  std::uint64_t tag = 0;              ///< the tag that packets to the sender of this frame must contain
   std::uint8_t lowest = kMinVersion;  ///< lowest version that the client supports; only in CONNECT
   std::uint8_t highest = kProtocolVersion;
 };
@@ -391,8 +391,8 @@ inline bool is_sealed(std::span<const std::byte> packet) {
   return packet.size() >= kHeaderBytes && packet[0] == std::byte{magic} &&
          (packet[1] & std::byte{sealed}) != std::byte{};
 }
-/// Position of the authentication tag in a sealed packet of kHeaderBytes or more. seal_of() returns the tag, and
-/// sealed_parts() the parts of the header that the tag covers.
+/// Position of the authentication tag in a sealed packet. seal_of() returns the tag. sealed_parts() returns the parts
+/// of the header that the tag covers. Both functions need at least kHeaderBytes bytes.
 constexpr std::size_t kSealOffset = 4;
 inline PacketSeal::Tag seal_of(std::span<const std::byte> packet) {
   PacketSeal::Tag tag;
@@ -411,15 +411,15 @@ std::optional<JobTag> peek_job_tag(std::span<const std::byte> packet);
 /// CONNECT and RESET, and for packets of other protocols. Checks magic and length, but not the checksum.
 std::uint32_t peek_connection(std::span<const std::byte> packet);
 
-/// Returns the source connection of a CONNECT of version 2; 0 if `packet` is not one, or is damaged.
+/// Returns the source connection of a CONNECT of version 2; 0 if `packet` is damaged or is not a CONNECT of version 2.
 std::uint32_t source_of_version_2_connect(std::span<const std::byte> packet);
 constexpr std::size_t kVersion2CloseBytes = 36;
-/// Returns a CLOSE in the format of version 2. It reports to the sender of a CONNECT of version 2, whose source
-/// connection is `connection`, that its version is not supported.
+/// Returns a CLOSE in the format of version 2. It answers a CONNECT of version 2 from source connection `connection`,
+/// and reports that version 2 is not supported.
 std::array<std::byte, kVersion2CloseBytes> version_2_close(std::uint32_t connection);
 
-/// Returns whether the first frame of a packet is an ACK. The packet must be one in which peek_connection() has found a
-/// connection, because only the length is checked.
+/// Returns whether the first frame of a packet is an ACK. Call this function only if peek_connection() has found a
+/// connection in the packet, because it checks only the length.
 inline bool peek_ack(std::span<const std::byte> packet) {
   return packet.size() > kHeaderBytes && packet[kHeaderBytes] == std::byte{static_cast<std::uint8_t>(FrameType::ack)};
 }

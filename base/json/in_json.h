@@ -28,7 +28,7 @@ struct WrittenOnly {
   }
 };
 
-/// The field is written if the member `other` is set. It may be missing when a file is read.
+/// The field is written if the member `other` is set. A file that is read may lack the field.
 template <typename T, typename M>
 struct WrittenWith {
   M T::*other;
@@ -36,7 +36,7 @@ struct WrittenWith {
 template <typename T, typename M>
 WrittenWith(M T::*) -> WrittenWith<T, M>;
 
-/// The field is written unless the member `other` is true. It may be missing when a file is read.
+/// The field is written unless the member `other` is true. A file that is read may lack the field.
 template <typename T>
 struct WrittenUnless {
   bool T::*other;
@@ -44,8 +44,8 @@ struct WrittenUnless {
 template <typename T>
 WrittenUnless(bool T::*) -> WrittenUnless<T>;
 
-/// The fields of the member, a struct, are written among those of the enclosing struct. If the member is optional, name
-/// the Field like the first field of the member: the member is read if that field is present.
+/// The member is a struct. Its fields are written among the fields of the enclosing struct. An optional member is read
+/// only if the file contains a field with this Field's name. So give the Field the name of the member's first field.
 struct Spread {};
 
 }  // namespace mltcp

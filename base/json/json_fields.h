@@ -19,7 +19,7 @@
 namespace mltcp {
 namespace internal {
 
-/// Returns whether a member has a value that must be written even if its field may be missing.
+/// Returns whether `value` is neither empty nor the default of its type. A struct with a list of fields counts as set.
 template <typename M>
 bool is_set(const M& value) {
   if constexpr (requires { value.empty(); })
@@ -116,7 +116,7 @@ void complete(const JsonObject& /*json*/, T& /*value*/) {}
 template <HasFields T>
 void read(const JsonObject& json, T& value);
 
-/// Reads the field `key` of `json` into `value`. Like the functions below, throws InputError if the field is invalid.
+/// Reads the field `key` of `json` into `value`. All functions read() throw InputError if a field is invalid.
 template <typename M, typename About>
 void read(const JsonObject& json, const char* key, const About& about, M& value) {
   if constexpr (requires { about.read(json, key, value); }) {

@@ -1,5 +1,5 @@
-// Reads an object of a JSON file or message field by field. Fields that are read are also validated. All others are
-// ignored, unless only() refuses them. Errors are InputErrors of one line with file, position, cause and cure. Not
+// Reads an object of a JSON file or message field by field. Validates each field that is read. Ignores all other
+// fields, unless only() refuses them. Errors are InputErrors of one line with file, position, cause and cure. Not
 // installed.
 #pragma once
 
@@ -96,13 +96,14 @@ class JsonObject {
 /// Limits for files that the commands write.
 inline constexpr JsonLimits kFileLimits{.depth = 64, .values = 32'000'000};
 
-/// Parses the whole text, after checking `limits`. Throws InputError. Refuses an object with a duplicate key, because
-/// one program might use its first value and another program its last.
+/// Parses the whole text, after checking `limits`. Throws InputError if `text` exceeds a limit or is not valid JSON.
+/// Refuses an object with a duplicate key, because one program might use the first value of the key, and another
+/// program the last.
 nlohmann::json parsed(std::string_view text, const std::string& file, const std::string& cure,
                       const JsonLimits& limits = kFileLimits);
 
-/// Returns `json` as text that ends with a newline: on one line if `indentation` is negative, else indented. Replaces
-/// bytes that are not UTF-8.
+/// Returns `json` as text that ends with a newline: on one line if `indentation` is negative, else with `indentation`
+/// spaces per level. Replaces bytes that are not UTF-8.
 std::string json_text(const nlohmann::ordered_json& json, int indentation = -1);
 
 /// Returns the field "provenance" of `root`; empty if it is missing.

@@ -1,5 +1,5 @@
 // Compiles the templates of nlohmann-json once, in json_templates.cpp, for most files of the laboratory and the
-// commands. This header is part of their precompiled header, so other files need not include it.
+// commands. The precompiled header of these files includes this header, so they need not include it.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -49,7 +49,7 @@ T whole_value(const nlohmann::json& value, const char* key, T min = std::numeric
                                value.is_structured() ? value.type_name() : in_quotes(value.dump(-1, ' ', true)), min,
                                max));
 }
-/// Returns field `key` of `object` like whole_value(). Throws InputError if the field is missing.
+/// Returns field `key` of `object`, checked by whole_value(). Throws InputError if the field is missing.
 template <std::integral T>
 T whole_field(const nlohmann::json& object, const char* key, T min = std::numeric_limits<T>::min(),
               T max = std::numeric_limits<T>::max()) {

@@ -13,8 +13,8 @@
 
 namespace mltcp::live {
 
-/// Returns the folder of the control sockets. This is MLTCP_RUN_DIR if it is set. Otherwise it is "mltcp" below
-/// XDG_RUNTIME_DIR or /run/user/UID, whichever first exists and belongs to this user. If neither does, it is
+/// Returns the folder of the control sockets. This is MLTCP_RUN_DIR if it is set. Otherwise it is "mltcp" below the
+/// first of XDG_RUNTIME_DIR and /run/user/UID that exists and belongs to this user. If there is none, it is
 /// /tmp/mltcp-UID.
 std::string run_folder();
 

@@ -13,13 +13,13 @@
 
 namespace mltcp::live {
 
-/// Maximum number of rows in each list of a snapshot. `left_out` counts further rows.
+/// Maximum number of rows in each list of a snapshot. `left_out` counts the rows beyond this number.
 inline constexpr std::size_t kMaxRows = 256;
 
 struct JobView {
   std::string name;              ///< name of the job, or its number if the name is not known
   std::uint32_t rank = 0;        ///< rank of this process in the job; 0 if the job has only one process
-  std::uint64_t iteration = 0;   ///< completed iterations (gen), or begun iterations (endpoint)
+  std::uint64_t iteration = 0;   ///< number of completed iterations (gen) or of begun iterations (endpoint)
   std::uint64_t iterations = 0;  ///< planned iterations; 0 if not known
   double last_seconds = 0;       ///< duration of the latest iteration; 0 if there is none or it is not known
   double mean_seconds = 0;       ///< mean duration of all completed iterations
@@ -55,7 +55,7 @@ struct PortView {
 /// through this process.
 struct ClaimView {
   std::string job;               ///< number of the job, or "others" for all jobs that are not counted separately
-  std::uint64_t iterations = 0;  ///< iterations that were seen to begin
+  std::uint64_t iterations = 0;  ///< number of iterations whose beginning was seen
   std::uint64_t packets = 0;
   Bytes bytes = 0;
   Bytes bytes_at_end = 0;     ///< bytes of packets that claim full progress
@@ -78,7 +78,7 @@ struct Snapshot {
   std::uint64_t left_out = 0;     ///< number of rows that were left out because of kMaxRows
 };
 
-/// Returns whether the list has room for another row. If not, counts that row in `left_out`.
+/// Returns whether `rows` has room for one more row. If not, adds one to `left_out`.
 template <typename Row>
 bool has_space(std::vector<Row>& rows, Snapshot& snapshot) {
   if (rows.size() < kMaxRows) return true;

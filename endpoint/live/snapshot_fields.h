@@ -1,5 +1,5 @@
-// Members of a snapshot, with their names in JSON and their metrics in Prometheus (base/metric.h). The members of
-// "transport" are listed in place of it, with the names that the transport gives them.
+// Members of a snapshot, with their names in JSON and their metrics in Prometheus (base/metric.h). Member "transport"
+// is replaced by its own members, with the names that the transport gives them.
 #pragma once
 
 #include "mltcp/base/metric.h"
@@ -33,7 +33,8 @@ constexpr auto fields_of(const ConnectionView* /*type*/) {
                                  field("transport", &ConnectionView::transport));
 }
 
-/// Sums over the connections of a job, for Prometheus. A process may have thousands of connections, which change often.
+/// Sums over the connections of a job. Prometheus gets no values of single connections, because a process may have
+/// thousands of connections, which change often.
 struct ConnectionSums {
   std::uint64_t open = 0;
   ConnectionStats transport;

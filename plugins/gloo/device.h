@@ -7,7 +7,8 @@
 //   device->beginIteration(bytes);                         // if the program knows where its iterations begin
 //
 // A device may serve several contexts, a process may have several devices, and a host several processes. All
-// connections of a device belong to one job of the transport; the job's iterations control its increase step.
+// connections of a device belong to one job of the transport. The job's iterations control the increase step of these
+// connections.
 //
 // Functions report errors by Gloo's exceptions, whose text is one line "cause; cure". gloo::InvalidOperationException
 // and gloo::EnforceNotMet report errors of the caller; gloo::IoException reports failures, dead peers and timeouts.
@@ -60,7 +61,7 @@ struct attr {
   std::chrono::microseconds spin{0};
 };
 
-/// Source from which a device learns when its job's iterations begin. A later value has priority over an earlier one.
+/// Source from which a device learns when its job's iterations begin. A higher value has priority over a lower one.
 enum class IterationsBy : std::uint8_t {
   none = 0,     ///< no source: the job's function has no iterations
   traffic,      ///< learned from the bytes and pauses of the traffic
@@ -74,17 +75,17 @@ struct JobState {
   std::uint64_t iteration = 0;            ///< number of the latest iteration, begun or learned
   std::uint64_t bytes_sent = 0;           ///< bytes delivered in this iteration
   std::uint64_t bytes_per_iteration = 0;  ///< 0 if not known
-  double bytes_ratio = 0;                 ///< 0 to 1
+  double bytes_ratio = 0;                 ///< delivered share of the bytes of this iteration, 0 to 1
   double gain = 1;                        ///< gain of the increase step
   std::uint32_t connections = 0;          ///< transport connections; each pair has two
   IterationsBy iterations_by = IterationsBy::none;
   /// payload of collectives: bytes posted by unbound buffers since the device was created
   std::uint64_t bytes_posted = 0;
-  /// packets sent on the job's open connections; the members below cover the same connections
+  /// packets sent on the open connections of the job, which all members below cover
   std::uint64_t packets_sent = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t retransmitted_packets = 0;
-  std::int64_t smoothed_rtt_ns = 0;  ///< maximum over these connections
+  std::int64_t smoothed_rtt_ns = 0;  ///< maximum over the open connections of the job
 };
 
 class MLTCP_GLOO_API Device : public ::gloo::transport::Device {
@@ -95,7 +96,7 @@ class MLTCP_GLOO_API Device : public ::gloo::transport::Device {
   /// call with a size, iterations are no longer learned from the traffic. May be called from any thread; does not wait.
   /// Throws IoException.
   virtual void beginIteration(std::uint64_t bytes) = 0;
-  /// Ends the iteration: its data is sent, and the job computes. Throws IoException.
+  /// Ends the iteration: the job has sent the iteration's data, and computes now. Throws IoException.
   virtual void endIteration() = 0;
   /// Begins an iteration for a framework's hook. Calls of beginIteration() have priority. `expected` is the size in
   /// bytes that applies until one whole iteration has been sent. Afterwards the size of the previous iteration applies.
@@ -118,7 +119,8 @@ struct GlooLayout {
 };
 
 /// Opens a device for a caller that was compiled with the Gloo headers that `caller` describes. Throws
-/// InvalidOperationException if this library was built with other headers, or if the loaded Gloo has another layout.
+/// InvalidOperationException if this library was built with headers that differ from the caller's, or if the loaded
+/// Gloo does not match this library's headers.
 MLTCP_GLOO_API std::shared_ptr<Device> CreateDeviceFor(const GlooLayout& caller, const attr& attributes);
 
 /// Opens a device. Throws InvalidOperationException if the attributes or the environment are wrong, and IoException if

@@ -11,8 +11,8 @@ struct Examination {
   std::string cure;    ///< what the user should do, in one line; empty if and only if `works` is true
 };
 
-/// Examines the machine without changing it. Problems are returned, not thrown. Without root's rights it reports what
-/// root can do.
+/// Examines the machine without changing it. Problems are returned, not thrown. If the process is not root, the result
+/// is what root could do.
 Examination examine();
 
 }  // namespace mltcp::kernel

@@ -9,19 +9,19 @@
  * flight. If this data is acknowledged later, its iteration continues.
  *
  *   threshold   Gap that separates iterations: given, or half of the usual gap. The usual gap is the longest gap that
- *               keeps recurring. Three gaps of more than twice its length, close together, replace it. It is halved if
- *               no such gap came for 16 times its length. Before it has recurred, any gap shorter than half of it
- *               halves it. Congestion cannot close a compute gap, because the application cannot continue before its
- *               gradients have arrived.
+ *               keeps recurring. Three gaps close together, each more than twice as long as the usual gap, replace the
+ *               usual gap. If no gap separates iterations for 16 times the usual gap, the usual gap is halved. Until a
+ *               usual gap has recurred, each gap shorter than half of it halves it. Congestion cannot close a compute
+ *               gap, because the application cannot continue before its gradients have arrived.
  *   control     Bursts below 1/256 of a large burst (heartbeats) do not end a silence.
  *   size        Bytes per iteration, given or learned. A learned size is known after three iterations in a row that
  *               are equal within 1/32. A given size is ignored after two iterations in a row that differ from it by
- *               more than a quarter, until an iteration fits. If a multiple of the true size is given, this is not
- *               noticed, because gaps before the given size do not count.
+ *               more than a quarter, until an iteration fits. If the given size is a multiple of the true size, the
+ *               error is not noticed, because gaps do not count before the given number of bytes has been sent.
  *   prediction  With a known size, a quarter of the usual gap is enough near the predicted end of an iteration.
- *   failure     The gain is 1 in an iteration that exceeds its size by more than 1/32 (a given size by half), and after
- *               an iteration that differs from it. A learned size that held for eight iterations is used again at the
- *               first match; four misfits in a row discard it.
+ *   failure     The gain is 1 once an iteration exceeds a learned size by more than 1/32, or a given size by half. The
+ *               gain is also 1 after an iteration that differs from the learned size. A learned size that held for
+ *               eight iterations is used again at the first match; four misfits in a row discard it.
  *
  * This is a simpler form of cc/iteration_learner.h, which remembers 128 gaps and needs no threshold.
  */
@@ -63,7 +63,7 @@ struct mltcp_common {
   __u32 zero;
   struct mltcp_settings settings; /* settings of jobs that have none of their own */
   __u64 tick_ns;                  /* length of the kernel's tick, 1 / HZ */
-  __u32 mark_mask;                /* bits of a socket's mark that number jobs; 0 if marks are ignored */
+  __u32 mark_mask;                /* bits of a socket's mark that hold the number of a job; 0 if marks are ignored */
   __u32 generation;               /* incremented when the naming of jobs changes */
 };
 
@@ -80,9 +80,9 @@ struct mltcp_iterations {
   __u64 burst_ns;      /* time at which the latest burst began */
   __u64 joined_ns;     /* time at which the latest connection joined the job */
   __u64 largest_burst; /* bytes of the largest recent burst; decreases slowly */
-  __u64 longer_ns;     /* shortest of the latest gaps that were more than twice the usual one */
-  __u64 longer_at_ns;  /* time at which the latest of these longer gaps ended */
-  __u64 longer_at;     /* number of the iteration that began after the latest of these longer gaps */
+  __u64 longer_ns;     /* shortest of the latest longer gaps: those of more than twice the usual gap */
+  __u64 longer_at_ns;  /* time at which the latest longer gap ended */
+  __u64 longer_at;     /* number of the iteration that began after the latest longer gap */
   __u32 longer;        /* number of longer gaps that came close together */
   __u32 alike;         /* consecutive iterations of about `size` bytes */
   __u32 misfits;       /* consecutive iterations whose bytes differed from `size` */
@@ -150,7 +150,7 @@ MLTCP_INLINE int mltcp_separates(const struct mltcp_iterations* job, const struc
   const __u64 size = given > 0 ? given : mltcp_known_size(job, settings);
   if (gap_ns < MLTCP_MIN_GAP_NS && settings->gap_ns == 0) return 0;
   if (size > 0 && mltcp_distance(sent, size) <= mltcp_tolerance(size) && gap_ns >= threshold / 2) return 1;
-  /* With a given size, gaps before the iteration has this size are gaps between buckets. */
+  /* If a size is given, gaps before the iteration has sent this many bytes are gaps between buckets. */
   if (given > 0 && job->iterations > 0 && sent < given) return 0;
   return gap_ns >= threshold;
 }
@@ -189,8 +189,8 @@ MLTCP_INLINE void mltcp_learn_gap(struct mltcp_iterations* job, __u64 gap_ns, __
     job->gap_ns = gap_ns;
     return;
   }
-  /* A much longer gap comes from a straggler or a pause, unless it recurs. A gap that recurs is the true gap, and the
-   * shorter ones were gaps between buckets. */
+  /* A gap much longer than the usual one comes from a straggler or a pause, unless it recurs. If it recurs, it is the
+   * true gap between iterations, and the shorter gaps were gaps between buckets. */
   close = job->longer > 0 && now - job->longer_at_ns <= MLTCP_FORGET_AFTER_GAPS * gap_ns &&
           job->iterations - job->longer_at <= MLTCP_MAX_BUCKETS && gap_ns / 4 <= job->longer_ns &&
           job->longer_ns / 4 <= gap_ns;
@@ -221,7 +221,7 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   if (first) {
     job->burst_begin = job->begin = job->position;
     job->begun_ns = job->burst_ns = now;
-    return; /* neither the silence before nor the size of this iteration is known */
+    return; /* neither the silence before this iteration nor its size is known */
   }
   if (burst == 0 || burst < job->largest_burst / 256) {
     gap += job->burst_gap_ns;
@@ -239,7 +239,7 @@ MLTCP_INLINE void mltcp_on_burst(struct mltcp_iterations* job, const struct mltc
   }
   if (!mltcp_separates(job, settings, gap)) return;
   mltcp_learn_gap(job, gap, now);
-  /* The beginning of this iteration was a heartbeat. */
+  /* The data since the beginning of this iteration was only a heartbeat, so the iteration goes on. */
   if (job->iterations > 0 && job->burst_begin == job->begin) return;
   if (job->iterations > 0) {
     mltcp_compare_given(job, job->burst_begin - job->begin, settings->iteration_bytes);
@@ -284,7 +284,7 @@ MLTCP_INLINE __u64 mltcp_gain(const struct mltcp_iterations* job, const struct m
   return mltcp_gain_after(settings, mltcp_sent(job), mltcp_known_size(job, settings));
 }
 
-/* Returns the whole packets of `acked` times `gain`. Stores the remainder in `carry`. */
+/* Returns the product of `acked` and `gain` in whole packets. Stores the remainder in `carry`. */
 MLTCP_INLINE __u64 mltcp_scaled(__u64 acked, __u64 gain, __u64* carry) {
   const __u64 exact = acked * gain + *carry;
   *carry = exact & (MLTCP_GAIN_ONE - 1);

@@ -123,7 +123,7 @@ void check_rights() {
 }
 
 // Throws RunError if the kernel does not report the start of sending by cwnd_event(), because then no iteration would
-// ever be seen. According to the sources, this is the case from Linux 7.1 on.
+// ever be seen. According to the sources of Linux, kernels from version 7.1 on do not report the start.
 void check_events(std::string_view release) {
   struct FreeTypes {
     void operator()(btf* types) const { btf__free(types); }
@@ -159,7 +159,7 @@ void check_kernel() {
     throw RunError(
         "this kernel has no type information: there is no /sys/kernel/btf/vmlinux; boot a kernel with "
         "CONFIG_DEBUG_INFO_BTF, e.g. Debian's");
-  // Only for kernels that may be too new, because reading all types takes a while.
+  // Check only kernels that may be too new, because reading all types takes a while.
   if (version[0] >= 7) check_events(release);
 }
 
@@ -181,8 +181,8 @@ void check_machine() {
   check_file_system();
 }
 
-// Takes the lock by which commands that change loaded algorithms run one after another. Only root can open the file, so
-// no other user can hold the lock.
+// Takes the lock that lets only one command at a time change loaded algorithms. Only root can open the file, so no
+// other user can hold the lock.
 Descriptor lock() {
   Descriptor file(open(kLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   if (!file.open())
@@ -201,8 +201,8 @@ Descriptor lock() {
   return file;
 }
 
-// Throws RunError if users other than root can write to the folder of the pins, because its contents could then come
-// from such a user.
+// Throws RunError if users other than root can write to the folder of the pins, because these users could then replace
+// the contents of the folder.
 void check_folder() {
   struct stat found {};
   if (lstat(kFolder, &found) != 0) {
@@ -270,13 +270,13 @@ std::vector<std::string> loaded_algorithms() {
   return found;
 }
 
-// Returns whether the pins cannot be read. Missing pins do not count.
+// Returns whether there may be pins that this process cannot read.
 bool is_hidden() {
   if (!has_file_system()) return (held_rights() & (std::uint64_t{1} << kBpf | std::uint64_t{1} << kSysAdmin)) == 0;
   return access(pin_of("mltcp_common").c_str(), R_OK) != 0 && errno != ENOENT;
 }
 
-// The shared maps, which exist while an algorithm is loaded.
+// The maps that all algorithms share. They exist while an algorithm is loaded.
 struct Maps {
   Descriptor jobs = open_pin(pin_of("mltcp_jobs"));
   Descriptor settings = open_pin(pin_of("mltcp_settings"));
@@ -332,8 +332,8 @@ struct CloseObject {
   void operator()(bpf_object* object) const { bpf_object__close(object); }
 };
 
-// Makes the kernel load the module of its own algorithm, by selecting the algorithm for a socket. Returns why the
-// algorithm is still missing, or an empty text.
+// Selects one of the kernel's own algorithms for a socket, so that the kernel loads the algorithm's module. Returns why
+// the algorithm is missing even then, or an empty text.
 std::string lack_of(const std::string& algorithm) {
   const Descriptor any(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!any.open()) return fmt::format("no socket can be opened: {}; raise the limit of open files", why(errno));
@@ -381,7 +381,8 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
   const std::uint32_t zero = 0;
   if (shared == nullptr || bpf_map_update_elem(bpf_map__fd(shared), &zero, &common, BPF_ANY) != 0)
     return refused("its settings can't be written", errno);
-  // Pins come first: if this process is killed, the registered algorithm can be found by its pins.
+  // Create the pins before registering the algorithm. If this process is killed, the pins show which algorithm is
+  // registered.
   const auto pin = [](const bpf_map* map, const std::string& path) {
     unlink(path.c_str());
     return bpf_obj_pin(bpf_map__fd(map), path.c_str()) == 0 ? 0 : errno;
@@ -401,7 +402,8 @@ std::string load_one(const std::string& algorithm, const mltcp_common& common) {
     unpin();
     return refused("it can't be registered", error);
   }
-  // After this the algorithm stays registered when the process ends. Deleting the value of its map removes it.
+  // From here on, the algorithm stays registered when the process ends. Deleting the value of the algorithm's map
+  // removes the algorithm.
   bpf_link__disconnect(link);
   bpf_link__destroy(link);
   return "";
@@ -437,7 +439,7 @@ void unload_one(const std::string& algorithm) {
   unlink(pin_of_users(algorithm).c_str());
 }
 
-// Removes the pins of the shared maps. Connections that still use the maps keep them alive.
+// Removes the pins of the shared maps. Connections that use the maps keep them alive.
 void unpin_shared() {
   for (const char* name : kShared) unlink(pin_of(name).c_str());
   rmdir(kFolder);
@@ -459,9 +461,9 @@ std::uint64_t tick_ns() {
 
 mltcp_job_key key_of(const JobName& job) { return {job.id, job.kind, 0}; }
 
-// What is known about a cgroup with a given number: its path, or that the cgroup is gone. Both members are empty if the
-// kernel does not report this (without CAP_DAC_READ_SEARCH, or if cgroup v2 is mounted elsewhere). In that case the
-// cgroup may exist.
+// The path of a cgroup with a given number, or the fact that the cgroup is gone. If `path` is empty and `is_gone` is
+// false, the cgroup may or may not exist: the kernel reports nothing without CAP_DAC_READ_SEARCH, or if cgroup v2 is
+// mounted elsewhere.
 struct Cgroup {
   std::optional<std::string> path;
   bool is_gone = false;
@@ -498,7 +500,7 @@ template <typename Value, typename Take>
 void for_each(const Descriptor& map, std::uint64_t flags, const Take& take) {
   mltcp_job_key key{};
   mltcp_job_key next{};
-  // If a job is deleted meanwhile, the walk starts again from the first key. So the number of steps is limited.
+  // If a job is deleted during the walk, the walk starts again from the first key. So the number of steps is limited.
   std::size_t left = std::size_t{4} * MLTCP_MAX_JOBS;
   for (const void* from = nullptr; left > 0 && bpf_map_get_next_key(map.get(), from, &next) == 0; --left) {
     Value value{};
@@ -537,7 +539,7 @@ JobName JobName::cgroup(const std::string& folder) {
   if (found.st_ino == root)
     throw InputError(
         fmt::format("--cgroup: {} is the root, which contains all sockets; give a folder below it", in_quotes(folder)));
-  // Counts the levels up to the root of cgroup v2 or of the namespace.
+  // Counts the levels from the folder up to the root of cgroup v2 or of the cgroup namespace.
   std::string above = folder;
   struct stat parent = found;
   for (int depth = 0; parent.st_ino != root && parent.st_dev == found.st_dev; ++depth) {

@@ -36,10 +36,10 @@ struct LeftOut {
 };
 
 /// Loads those of `names` that are not loaded yet. If `names` is empty, loads all algorithms that the kernel can load,
-/// and returns the others. If one of `names` cannot be loaded, or no algorithm can be loaded, it changes nothing and
-/// throws. `change` applies to the defaults, which jobs without settings of their own use. Without `mark_mask`, all
-/// bits of marks number jobs. If other algorithms are loaded already, the new ones share their settings and jobs; in
-/// this case `change` must be empty and `mark_mask` absent.
+/// and returns those that it cannot load. If one of `names` cannot be loaded, or no algorithm can be loaded, changes
+/// nothing and throws. `change` applies to the defaults, which jobs without settings of their own use. Without
+/// `mark_mask`, all bits of a mark form the number of a job. If some algorithms are loaded already, the new algorithms
+/// share the settings and jobs of the loaded ones. In this case `change` must be empty and `mark_mask` absent.
 std::vector<LeftOut> load(const std::vector<std::string>& names, const SettingsChange& change,
                           std::optional<std::uint32_t> mark_mask);
 
@@ -51,8 +51,8 @@ void set_job(const JobName& job, const SettingsChange& change);
 void forget_job(const JobName& job);
 
 /// Removes algorithms from the kernel; if `names` is empty, all that are loaded. New connections can no longer choose
-/// them. Existing connections keep them until the connections end. Refuses if one of them is the default for new
-/// connections in this network namespace. Returns the number of connections that still use a removed algorithm.
+/// these algorithms. Existing connections continue to use them. Throws RunError if one of the algorithms is the default
+/// for new connections in this network namespace. Returns the number of connections that still use a removed algorithm.
 std::uint64_t unload(const std::vector<std::string>& names);
 
 struct AlgorithmStatus {
@@ -83,8 +83,8 @@ struct Status {
   mltcp_settings settings{};    ///< settings of jobs that have none of their own
   std::vector<JobStatus> jobs;  ///< jobs named by marks first, then those named by cgroups
 };
-/// Returns the state of all algorithms and jobs. Refuses if the kernel does not show all of this: while an algorithm is
-/// loaded, only root can read it.
+/// Returns the state of all algorithms and jobs. Throws RunError if an algorithm is loaded but the process may not read
+/// its state, which needs root's rights.
 Status status();
 
 }  // namespace mltcp::kernel

@@ -114,8 +114,8 @@ Result Comm::post(std::span<std::byte> bytes, void** request) noexcept {
   if (code == Code::ok) {
     if (direction_ == Direction::send) device_.count(bytes.size());
   } else {
-    // If the connection has ended, its handle may already be invalid. test() reports this, because NCCL would take an
-    // error of isend() for its own error.
+    // If the connection has ended, its handle may already be invalid. test() reports the end of the connection, because
+    // NCCL would treat an error of isend() as an error of NCCL.
     end_at_once(*place, code == Code::unknown ? Code::closed : code, bytes.size());
   }
   *request = place;
@@ -142,7 +142,7 @@ void Comm::fail(const Request& request) noexcept {
   reported_failure_ = true;
   try {
     log_warning(endpoint::to_text(request.end));
-  } catch (...) {  // there is no memory for the line
+  } catch (...) {  // there is no memory for the log line
   }
 }
 
@@ -162,11 +162,12 @@ bool Comm::wait_for_ends(Nanos limit) const noexcept {
 
 bool Comm::close() noexcept {
   if (connection_ == 0) return true;
-  // A receiver acknowledges arrived messages before the connection ends, so that the peer's sends succeed. Its buffers
-  // without a message end at once. A sender with pending messages could wait for ever, so it aborts.
+  // A receiver acknowledges arrived messages before the connection ends, so that the peer's sends succeed. Receive
+  // requests without a message end at once. A sender with pending messages could wait for ever, so it aborts the
+  // connection.
   if (direction_ == Direction::receive || !any_pending()) {
     device_.linger(connection_);
-    // If the peer closed the connection and the event came before linger(), no further event comes.
+    // If the peer closed the connection, the event may have come before linger(). In that case no further event comes.
     endpoint::ConnectionReport report;
     if (endpoint_.close(connection_) != Code::ok || endpoint_.report(connection_, report) == Code::unknown)
       device_.forget(connection_);

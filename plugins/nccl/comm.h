@@ -41,12 +41,12 @@ class Comm {
   /// `request` is null if the maximum number of requests is in progress; NCCL then tries again later. Returns success
   /// even if the connection has ended; in that case the request reports it.
   Result post(std::span<std::byte> bytes, void** request) noexcept;
-  /// Ends the connection and waits at most about 5 s until NCCL's memory is no longer used. Returns false if it is
-  /// still used; the object must then not be destroyed.
+  /// Ends the connection and waits at most about 5 s until NCCL's memory is no longer used. Returns false if this
+  /// memory is still used; in that case do not destroy the communicator.
   bool close() noexcept;
 
-  /// Sets `done` to whether the request has ended. If it has failed, logs one line and returns the failure. The Request
-  /// is free again after it has ended.
+  /// Sets `done` to 1 if the request has succeeded, and to 0 if not. Returns the failure if the request has failed, and
+  /// logs the communicator's first failure. Frees an ended request for reuse.
   static Result test(Request& request, int* done, int* sizes) noexcept;
 
   [[nodiscard]] Device& device() noexcept { return device_; }
@@ -60,7 +60,7 @@ class Comm {
     return peer_ == peer && token_ == token;
   }
   /// Returns the result of connect() when the listener that the first message names has answered, and null until then.
-  /// Arrival of the first message alone proves nothing, because the listener may be gone.
+  /// The arrival of the first message is no proof of success, because the listener may be gone.
   [[nodiscard]] const endpoint::Completion* connected() const noexcept;
   void accepted(endpoint::ConnectionHandle connection) noexcept { connection_ = connection; }
 

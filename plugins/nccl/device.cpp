@@ -274,7 +274,7 @@ void Device::mark_iteration(endpoint::CollectiveSequence::Step step) noexcept {
     try {
       log_info(begins ? fmt::format("an iteration begins; the one before sent {} bytes", bytes)
                       : "iterations are not known any more: the job's collectives have changed");
-    } catch (...) {  // there is no memory for the line
+    } catch (...) {  // there is no memory for the log line
     }
   }
   if (begins)

@@ -2,8 +2,8 @@
 //
 // The endpoint has its own thread. NCCL's proxy thread could drive the endpoint from test(), which would save the
 // wake-up of another thread. But the proxy thread sleeps while the GPU computes, sometimes for seconds. Meanwhile no
-// thread would answer peers, so they would consider this process dead. Connections that other threads of NCCL create
-// would not progress either.
+// thread would answer the peers, so the peers would consider this process dead. Connections that other threads of NCCL
+// create would not progress either.
 #pragma once
 
 #include <atomic>
@@ -94,7 +94,7 @@ class Device {
   const std::string pci_;
   const int speed_;
 
-  std::mutex guard_;  ///< guards all members below; not held during calls of the endpoint that may call back
+  std::mutex guard_;  ///< guards all members below; not held during calls to the endpoint that may run callbacks
   std::unique_ptr<endpoint::Endpoint> endpoint_;
   endpoint::JobHandle job_ = 0;
   std::unordered_map<std::uint64_t, std::unique_ptr<Listener>> listeners_;

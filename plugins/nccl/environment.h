@@ -7,8 +7,8 @@
 namespace mltcp::nccl {
 
 struct Settings : endpoint::Environment {
-  /// True if MLTCP_REQUIRED is set or a key is given. The job then fails if the plug-in is unusable. With a key,
-  /// another network would send the data unencrypted.
+  /// True if MLTCP_REQUIRED or MLTCP_AUTHENTICATE is set, or if a key is given. If the plug-in is unusable, the job
+  /// then fails instead of using another network, which would ignore the key.
   bool required = false;
   bool verbose = false;  ///< MLTCP_DEBUG: writes a line for each connection
 };

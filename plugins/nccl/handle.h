@@ -39,7 +39,7 @@ std::uint64_t attempt_in(std::span<const std::byte, kHandleBytes> handle) noexce
 void note_attempt(std::span<std::byte, kHandleBytes> handle, std::uint64_t attempt) noexcept;
 
 void write_hello(Hello& out, std::uint64_t token) noexcept;
-/// Returns false if the bytes are not a hello.
+/// Returns false if the bytes are not a valid first message.
 bool read_hello(std::span<const std::byte> hello, std::uint64_t& token) noexcept;
 
 }  // namespace mltcp::nccl

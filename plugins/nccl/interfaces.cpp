@@ -24,7 +24,7 @@ DevicePlan plan_of(std::string device, const Address& address, std::string inter
   return plan;
 }
 
-/// Returns the device for the text after "udp:", an interface or an address. Used if MLTCP_ADDRESS is not set.
+/// Returns the plan of the device "udp:INTERFACE" or "udp:ADDRESS". Used if MLTCP_ADDRESS is not set.
 DevicePlan kernel_device(const std::string& device, const std::vector<Interface>& interfaces) {
   const std::string where = device.substr(device.find(':') + 1);
   try {

@@ -1,5 +1,5 @@
 // The tables that NCCL looks up, one for each version of the interface. All tables use the same functions as far as
-// possible. Versions 10 and 11 have other arguments for init(), connect(), send() and receive().
+// possible. In versions 10 and 11, init(), connect(), send() and receive() have other arguments than in older versions.
 #include <fmt/format.h>
 
 #include <climits>
@@ -11,7 +11,7 @@
 namespace mltcp::nccl {
 namespace {
 
-// The name of the network for NCCL_NET.
+// The name by which NCCL_NET selects this network.
 constexpr const char* kName = "MLTCP";
 
 /// Calls `call`, and converts an exception to a Result.

@@ -23,7 +23,8 @@ const char* why_required() {
 
 Plugin& Plugin::of_process() {
   static Plugin* const plugin = [] {
-    // If a process ends without closing its communicators, or just after closing them, it still informs its peers.
+    // When the process ends, waits up to 1 s per device until peers know about connections that were closed shortly
+    // before.
     std::atexit([] {
       for (const auto& device : of_process().devices_) device->wait_for_lingering(Nanos(1'000'000'000));
     });
@@ -43,7 +44,8 @@ void Plugin::set_up() {
   std::vector<std::unique_ptr<Device>> found;
   for (const DevicePlan& plan : choose_devices(settings_, endpoint::list_interfaces()))
     found.push_back(std::make_unique<Device>(plan, settings_));
-  // A single device must work, so it is opened now. If there are several, each is opened when NCCL uses it.
+  // If there is only one device, it must work, so it is opened now. If there are several devices, each is opened when
+  // NCCL uses it.
   if (found.size() == 1) found.front()->open();
   devices_ = std::move(found);
 }
@@ -106,7 +108,7 @@ Result Plugin::properties(int device, Properties& out) {
   const std::lock_guard lock(guard_);
   out.number = device;
   out.max_comms = static_cast<int>(kMaxComms);
-  // The largest power of two that test() can report in an int.
+  // Maximum bytes of a message: the largest power of two that test() can report in an int.
   out.max_bytes = std::size_t{1} << 30;
   out.name = "unusable";
   out.speed_mbps = 1;

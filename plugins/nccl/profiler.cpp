@@ -19,8 +19,8 @@
 namespace mltcp::nccl {
 namespace {
 
-/// A collective that was called. Proxy operations may refer to a collective after its event has ended, so entries are
-/// reused only after all others.
+/// A collective that was called. Proxy operations may refer to a collective after its event has ended, so the oldest
+/// entry is reused first.
 struct Called {
   std::atomic<std::uint64_t> signature{0};
   std::atomic<bool> has_begun{false};
@@ -34,8 +34,8 @@ struct Context {
   endpoint::CollectiveSequence sequence;
 };
 
-/// The communicator whose iterations count. It is the first communicator with known iterations, because several
-/// communicators of a job may have iterations at the same time.
+/// The communicator whose collectives determine the job's iterations. It is the first communicator with known
+/// iterations, because several communicators of a job may have iterations at the same time.
 std::atomic<Context*> leader{nullptr};
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x9E37'79B9'7F4A'7C15U; }
@@ -68,7 +68,7 @@ void on_begin(Context& context, Called& called) {
     leader.compare_exchange_strong(leading, &context);
     leading = leader.load(std::memory_order_acquire);
   }
-  // As long as no communicator leads, the beginnings of all candidates are reported.
+  // As long as there is no `leader`, the iterations of all communicators are reported.
   if (leading != nullptr && leading != &context) return;
   Plugin::of_process().mark_iteration(step);
   if (step == endpoint::CollectiveSequence::Step::lost) leader.store(nullptr, std::memory_order_release);

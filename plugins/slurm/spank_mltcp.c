@@ -102,7 +102,8 @@ static int take_shift(int value, const char* argument, int remote) {
   return -1;
 }
 
-/* Returns the contents of a file with a terminating zero. If it cannot be read, prints an error and returns NULL. */
+/* Returns the contents of a file with a terminating zero. If the file cannot be read, prints an error and returns
+ * NULL. */
 static char* content(const char* file) {
   const int descriptor = open(file, O_RDONLY | O_CLOEXEC);
   char* text = descriptor >= 0 ? malloc(longest_file + 1) : NULL;
@@ -126,7 +127,7 @@ static char* content(const char* file) {
   return text;
 }
 
-/* Reads until the end of the data, for at most `milliseconds`, or until `text` is full. Returns the number of bytes. */
+/* Reads until the data ends, `text` is full, or `milliseconds` have passed. Returns the number of bytes in `text`. */
 static size_t drain(int descriptor, char* text, size_t capacity, int milliseconds) {
   size_t size = 0;
   struct timespec begun, now;
@@ -144,8 +145,8 @@ static size_t drain(int descriptor, char* text, size_t capacity, int millisecond
   return size;
 }
 
-/* Writes the output of `mltcp profile FILE` to `text`: the profile in one line. Returns 0; 1 if there is no such
- * program; -1 if there was an error, which has been printed. */
+/* Writes the output of `mltcp profile FILE` to `text`: the profile in one line. Returns 0; 1 if there is no program
+ * `mltcp`; -1 if there was an error, which has been printed. */
 static int read_by_command(const char* file, char* text, size_t capacity) {
   int output[2];
   if (pipe2(output, O_CLOEXEC) != 0) {
@@ -398,9 +399,10 @@ static void unset_plan(spank_t spank) {
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) spank_unsetenv(spank, names[i]);
 }
 
-/* Returns whether job_submit.lua has marked this job. If so, MLTCP_SLURM is 1, or it is the job's number after a step
- * has got its plan. A job that was submitted from within another job may have inherited the number and the plan of that
- * other job; they are removed. A plan without MLTCP_SLURM was set by the user and stays. */
+/* Returns whether job_submit.lua has marked this job. In that case MLTCP_SLURM is "1" until a step has got its plan,
+ * and then the job's number. A job that was submitted from within another job may have inherited the number and the
+ * plan of the outer job. This function removes inherited variables. Without MLTCP_SLURM, the user has set the plan,
+ * which stays unchanged. */
 static bool marked_here(spank_t spank, uint32_t job) {
   char value[16], own[16];
   if (spank_getenv(spank, "MLTCP_SLURM", value, sizeof value) != ESPANK_SUCCESS) return false;
@@ -521,13 +523,13 @@ int slurm_spank_init_post_opt(spank_t spank, int count, char* words[]) {
   }
   uint32_t job = 0;
   if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return 0;
-  /* Return early for jobs that use neither option. */
+  /* Return early for jobs without a mark and without options of MLTCP. */
   if (!marked_here(spank, job) && !asked.profile && !asked.shift) return 0;
   hand_over(spank, job);
   return 0;
 }
 
-/* Runs in the task, which owns this standard error. */
+/* Runs in the task, so the message goes to the task's standard error. */
 int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
   (void)count;
   (void)words;
@@ -537,7 +539,7 @@ int slurm_spank_task_init(spank_t spank, int count, char* words[]) {
   return 0;
 }
 
-/* Runs in slurmstepd after the fork of a task, because threads do not survive a fork. */
+/* Runs in slurmstepd after the fork of a task. Starts the thread only here, because threads do not survive a fork. */
 int slurm_spank_task_post_fork(spank_t spank, int count, char* words[]) {
   (void)spank;
   (void)count;

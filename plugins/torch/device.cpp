@@ -2,13 +2,14 @@
 // torch.distributed, which uses it if GLOO_DEVICE_TRANSPORT=MLTCP is set. It is also passed to Python, for the backend
 // "mltcp" that `import mltcp.torch` registers.
 //
-// The Python module mltcp.torch calls the functions of this library. They apply to devices that PyTorch has created and
-// that still exist. There is one for each process group, or one for all groups. Each device has a number.
+// The Python module mltcp.torch calls the functions of this library. These functions apply to devices that PyTorch has
+// created and that still exist. There is one device for each process group, or one device for all groups. Each device
+// has a number.
 //
 // Python gets a device as an object of PyTorch's own class ProcessGroupGloo.Device, through the types that PyTorch has
 // registered with pybind11. Python itself is not linked, because the loading process is Python.
 #include <pybind11/pybind11.h>
-// Python requires that its header, which pybind11.h includes, is the first.
+// pybind11.h includes Python's header, which must come before all other headers.
 #include <c10/util/Registry.h>
 #include <gloo/transport/device.h>
 #include <torch/csrc/api/include/torch/version.h>
@@ -45,7 +46,7 @@ struct Devices {
   std::vector<One> all;
   std::uint64_t made = 0;
 
-  /// Returns the existing devices with these numbers, or all devices if `numbers` is empty. After fork(2) it omits
+  /// Returns the existing devices with these numbers, or all devices if `numbers` is empty. In a forked process, omits
   /// devices of the parent process.
   std::vector<std::shared_ptr<Device>> alive(std::span<const std::uint64_t> numbers = {}) {
     const std::lock_guard lock(mutex);
@@ -87,8 +88,8 @@ bool is_registered = false;
 /// Text that describes why the latest call of this thread failed.
 thread_local std::string failure;
 
-/// Calls `what` for the devices with these numbers, or for all devices if `count` is 0. Returns 1 if one of the calls
-/// fails, and 0 if none does. A failed call does not stop the others.
+/// Calls `what` for the devices with the `count` numbers, or for all devices if `count` is 0. Returns 1 if one of the
+/// calls fails, and 0 if none does. A failed call does not stop the others.
 template <typename What>
 int each(const std::uint64_t* numbers, std::uint32_t count, What what) noexcept {
   int failed = 0;
@@ -120,8 +121,8 @@ MLTCP_TORCH_API int mltcp_torch_register() {
   is_registered = true;
   return 0;
 }
-/// Returns a new device as a ProcessGroupGloo.Device. At most one of the two texts may be non-empty. The caller holds
-/// Python's lock. If it fails, returns null and sets a Python exception.
+/// Returns a new device as a ProcessGroupGloo.Device. At least one of `interface` and `hostname` must be empty. The
+/// caller holds Python's lock. On failure, returns null and sets a Python exception.
 MLTCP_TORCH_API PyObject* mltcp_torch_make_device(const char* interface, const char* hostname) {
   try {
     std::shared_ptr<gloo::transport::Device> device;
@@ -154,7 +155,7 @@ MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {
 }
 /// Returns the error text of this thread's latest call that returned 1.
 MLTCP_TORCH_API const char* mltcp_torch_failure() { return failure.c_str(); }
-// The next functions apply to the devices with these numbers, or to all devices if `count` is 0.
+// Each of the next functions applies to the devices with the `count` numbers, or to all devices if `count` is 0.
 MLTCP_TORCH_API int mltcp_torch_begin_iteration(const std::uint64_t* numbers, std::uint32_t count,
                                                 std::uint64_t bytes) {
   return each(numbers, count, [&](Device& device) { device.beginIteration(bytes); });

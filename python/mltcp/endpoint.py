@@ -67,7 +67,7 @@ class _Async:
         file = ctypes.c_int()
         self.endpoint._lib.check(self.endpoint._lib.queue_file(queue, ctypes.byref(file)))
         self.loop.add_reader(file.value, call)
-        self.loop.call_soon(call)  # the call arms the file
+        self.loop.call_soon(call)  # without this first call, the file would not be armed
         return file.value
 
     def post(self, begin: Any, pinned: Optional[lib.Pinned]) -> Tuple[asyncio.Future, int]:
@@ -295,8 +295,8 @@ class Endpoint:
 
     def job(self, number: int = 0, *, function: Optional[str] = None, weight: Optional[float] = None, max_rate: int = 0,
             learn_iterations: bool = False) -> Job:
-        """Creates a training job. `function` is one of MLTCP's functions, "F1" to "F6". Give `weight` instead for a
-        constant gain; 1 is plain fairness. The default is the function "F1"."""
+        """Creates a training job. `function` is one of MLTCP's functions, "F1" to "F6". For a constant
+        gain, give only `weight`; 1 is plain fairness. The default is the function "F1"."""
         if function is None and weight is None:
             function = "F1"
         options = lib.JobOptions(number=number, function=None if function is None else function.encode(),
@@ -316,7 +316,7 @@ class Endpoint:
     def _begin_connect(self, address: Address, ordered: bool, timeout: Optional[float]
                        ) -> Tuple[Connection, Operation]:
         blob = _bytes_of(address)
-        self._take_events()  # a new connection needs a free place in the queue
+        self._take_events()  # empties the queue of events, in which a new connection needs a free place
         handle = ctypes.c_uint64()
         operation = ctypes.c_uint64()
         options = lib.PostOptions(time_limit_ns=max(nanoseconds(timeout), 1))

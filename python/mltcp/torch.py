@@ -128,7 +128,8 @@ def _leave_in_order(_: Any = None) -> None:
 
 multiprocessing.util.register_after_fork(_leave_in_order, _leave_in_order)  # a forked child does not inherit finalizers
 _leave_in_order()
-atexit.register(_leave)  # atexit runs the last registered function first, so _leave() runs after functions of the program
+# atexit runs the last registered function first, so _leave() runs after functions of the program.
+atexit.register(_leave)
 
 
 def _check(failed: int) -> None:

@@ -55,10 +55,11 @@ struct RouteRequest {
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;
   std::uint32_t route = 0;
-  /// Identifies the route; news with another generation is for an earlier route of this number.
+  /// Identifies the route. RouteNews with another generation belongs to an earlier route with the same number.
   std::uint32_t generation = 0;
   Address destination{};
-  /// For Kind::refresh: the only handle that packets in flight use. Null if they may use others.
+  /// For Kind::refresh: the route's handle if all packets in flight on the route use it. Null if some may use an older
+  /// handle.
   const ibv_ah* settled = nullptr;
 };
 

@@ -8,10 +8,10 @@
 //   key_of(destination)                   returns the destination in the form that routes store
 //   leads_to(route, destination, class)   returns whether packets with this destination and traffic class use the route
 //   request(route, now)                   requests a new route; returns false if the mailbox is full
-//   refresh(route, now)                   requests a route in use again
-//   vacate(route)                         returns whether another route may replace this one
-//   write_waiting(packet, route, buffer)  writes a packet that must wait; returns its bytes
-//   fits(route, bytes)                    returns whether the peer accepts this length; counts packets that it does not
+//   refresh(route, now)                   repeats the request for a route in use
+//   vacate(route)                         returns whether another route may replace `route`
+//   write_waiting(packet, route, buffer)  writes a packet that must wait; returns the number of bytes
+//   fits(route, bytes)                    returns whether the peer accepts this length; if not, counts the packet
 //   send_waiting_one(packet, route)       posts a packet that has waited
 //   send_now(packet, route)               posts a packet; returns false if the queue is full
 //   apply(route, news)                    updates a route
@@ -42,7 +42,7 @@ template <typename Self, typename Route, typename Counters, typename Service, ty
 class PairIo : public PacketIo {
  public:
   static constexpr std::uint32_t kBurst = WorkQueues::kBurst;
-  /// Interval at which the shard requests a route in use again.
+  /// Interval at which the shard repeats its request for a route in use.
   static constexpr Nanos kRefreshAfter{1'000'000'000};
 
   ~PairIo() override = default;
@@ -164,7 +164,7 @@ class PairIo : public PacketIo {
     place->destination = key;
     place->traffic_class = traffic_class;
     place->used_at = now;
-    // Without a request, packets would wait for ever.
+    // Packets must not wait for a route that was never requested.
     if (!self().request(*place, now)) return nullptr;
     place->is_used = true;
     return place;
@@ -211,8 +211,8 @@ class PairIo : public PacketIo {
   }
   Self& self() { return static_cast<Self&>(*this); }
 
-  /// Returns a free entry of the set, or else its least recently used one. Returns null if packets of every entry wait
-  /// or are in flight, or if the mailbox is full.
+  /// Returns a free entry of the set. If none is free, frees and returns the least recently used entry that is not
+  /// busy. Returns null if packets of every entry wait or are in flight, or if the mailbox is full.
   Route* find_place(std::uint32_t set) {
     Route* oldest = nullptr;
     for (std::uint32_t way = 0; way < kWays; ++way) {

@@ -12,11 +12,11 @@ namespace mltcp::rdma {
 
 struct RawSite {
   KernelInterface interface;
-  Address address;  ///< with the UDP port of shard 0
+  Address address;  ///< contains the UDP port of shard 0
   std::uint32_t mtu = 0;
 };
 
-/// Throws InputError if the port has no Ethernet interface, or if the host cannot have that address or MTU.
+/// Throws InputError if the port has no Ethernet interface, or if the host cannot have the requested address or MTU.
 RawSite raw_site_of(const HostDatapathConfig& config, const HostPlace& place, Device& device, KernelNetwork& network);
 /// HostDatapathKind::check.
 void check_raw(const HostDatapathConfig& config, const HostPlace& place, Device& device, KernelNetwork& network);
@@ -24,9 +24,9 @@ void check_raw(const HostDatapathConfig& config, const HostPlace& place, Device&
 std::unique_ptr<HostDatapath> make_raw_datapath(const HostDatapathConfig& config, std::unique_ptr<Device> device,
                                                 std::unique_ptr<KernelNetwork> network);
 
-/// An interface and the host's address on it. choose_interface() selects the address `wanted`, or the first of its IP
-/// version if `wanted` is 0.0.0.0 or ::. If none is suitable, it throws InputError that lists the available addresses.
-/// `label` begins the error text, e.g. "port verbs:mlx5_0:1:raw".
+/// An interface and the host's address on it. choose_interface() selects the address `wanted`. If `wanted` is 0.0.0.0
+/// or ::, it selects the first address of the same IP version. If no address is suitable, it throws InputError that
+/// lists the available addresses. `label` begins the error text, e.g. "port verbs:mlx5_0:1:raw".
 struct RawPlace {
   KernelInterface interface;
   Address address;

@@ -7,9 +7,9 @@
 // Waiting: packets whose peer is not known yet wait in buffers. If too many packets wait, the oldest is dropped,
 // because its peer has had the longest time to answer. ARP drops packets in this order, too (RFC 1122 section 2.3.2.2).
 //
-// Receiving: each message has its own buffer in registered memory. Later calls post the buffers again, many at a time.
-// A message longer than any buffer would make the queue pair fail, so the excess goes to a common area that is never
-// read.
+// Receiving: each message has its own buffer in registered memory. After their messages are read, buffers are posted
+// again, many at a time. A message longer than any buffer would make the queue pair fail, so the excess goes to a
+// common area that is never read.
 //
 // Sleeping: one epoll(7) file covers the completion channel and all other files that can wake the thread.
 #pragma once
@@ -48,7 +48,7 @@ struct WorkCounters {
   std::uint64_t waited = 0;        ///< packets that had to wait for their peer to be found
   std::uint64_t waiting_full = 0;  ///< packets dropped because too many were waiting
   std::uint64_t unreachable = 0;   ///< packets dropped because no host answers at their address
-  std::uint64_t unsendable = 0;    ///< packets with another IP version, no port, or too many bytes
+  std::uint64_t unsendable = 0;    ///< packets with the wrong IP version, no port, or too many bytes
   std::uint64_t no_route = 0;      ///< packets dropped because the table of routes had no free entry
   std::uint64_t over_long = 0;     ///< received messages that were longer than any buffer
   std::uint64_t send_errors = 0;
@@ -106,10 +106,10 @@ class WorkQueues {
 
   // Sleeping.
 
-  /// Adds a file that wakes the sleeping thread. Only for set-up.
+  /// Adds a file that wakes the sleeping thread. Call it only during set-up.
   void wait_for(int file) const;
   [[nodiscard]] int wait_file() const { return wait_file_; }
-  /// Prepares for sleeping. `is_blocked`: packets wait for room in the send queue.
+  /// Prepares for sleeping. `is_blocked` states whether packets wait for room in the send queue.
   void arm(bool is_blocked);
   void disarm();
 
@@ -124,7 +124,8 @@ class WorkQueues {
   [[nodiscard]] std::byte* send_buffer(std::uint32_t number) const {
     return memory_.get() + config_.receive_depth * receive_stride_ + number * send_stride_;
   }
-  /// Returns the device's key for the payload if the device can read it in place and this is worthwhile.
+  /// Returns the device's key for the payload. Returns empty if the payload is too short to be worth it, or if the
+  /// device cannot read the payload in place.
   std::optional<std::uint32_t> key_of(const TxPacket& packet);
   /// Increases the number of packets in flight that read the payload of `hold`.
   void hold(PayloadHold& hold) {
@@ -172,8 +173,8 @@ class WorkQueues {
   void post();
   /// Takes completions of sends. Each completion covers all earlier requests as well.
   void reap();
-  /// Takes completions if the send queue is more than half full. reap_holds() takes them if the device reads payloads
-  /// in place, because nothing else would show that it has read them.
+  /// Takes completions if the send queue is more than half full. reap_holds() takes completions if the device reads
+  /// payloads in place, because only a completion shows that the device has read a payload.
   void reap_if_half_full() {
     if (flights_.size() > config_.send_depth / 2) reap();
   }
@@ -196,8 +197,8 @@ class WorkQueues {
     if (packet.busy != nullptr) ++*packet.busy;
     ++counters_.waited;
   }
-  /// Handles the waiting packets in order: `verdict(packet)` decides, and `send(packet)` adds a request. Stops when the
-  /// send queue is full.
+  /// Handles the waiting packets in order. `verdict(packet)` returns whether to send, drop or keep a packet.
+  /// `send(packet)` adds a request. Stops when the send queue is full.
   template <typename Decide, typename Send>
   void settle_waiting(Decide verdict, Send send) {
     is_waiting_for_space_ = false;
@@ -259,8 +260,8 @@ class WorkQueues {
     if (has_failed_) [[unlikely]]
       recover(clock.now());
   }
-  /// Returns when recovery is due, because nothing else would wake a thread that waits for packets. Returns never() if
-  /// the queue pair works.
+  /// Returns the time at which recovery is due, or never() if the queue pair works. Without this deadline, a thread
+  /// that waits for packets would not wake up for the recovery.
   [[nodiscard]] Nanos deadline() const { return has_failed_ ? recovered_at_ + kRecoverAfter : Nanos::never(); }
   /// Ends all sends, and releases their payloads. Call when the device is gone.
   void finish_for_good();

@@ -45,7 +45,8 @@ Curve widened(const Curve& curve, std::int64_t period, std::int64_t by, bool hig
   const auto& steps = curve.steps;
   const auto better = [highest](std::int64_t a, std::int64_t b) { return highest ? a >= b : a <= b; };
   // The pieces between adjacent steps, widened by `by` at both ends, in all repetitions of the slot that reach into [0,
-  // period). Pieces begin and end in the same order, so the best of all overlapping pieces is a sliding-window maximum.
+  // period). Pieces begin and end in the same order, so a sliding window finds the highest or lowest value of all
+  // overlapping pieces.
   struct Piece {
     std::int64_t from, to, value;
   };
@@ -125,7 +126,7 @@ void Sweep::run(std::span<const Curve> curves, std::span<const Profile> profiles
   for (const Curve& curve : curves) {
     const Profile& profile = profiles[curve.link];
     const std::int64_t capacity = capacities[curve.link];
-    // Computes E at shift 0, and the slope after it.
+    // Computes the excess E at shift 0, and the slope of E just after shift 0.
     Cursor cursor(curve, period, 0);
     const Entry* next = profile.data();
     const Entry* const end = next + profile.size();

@@ -108,8 +108,8 @@ void add(const Profile& profile, const Curve& curve, std::int64_t period, std::i
 /// Returns the integral over the perimeter of the part of the profile above the capacity.
 Int128 excess(const Profile& profile, std::int64_t capacity, std::int64_t perimeter);
 
-/// A shift at which the slope of E changes, or may change when more jobs are placed. `excess` is E at this shift, and
-/// `slope` is the slope of E after it.
+/// A shift at which the slope of the excess E changes, or may change when more jobs are placed. `excess` is E at this
+/// shift, and `slope` is the slope of E just after this shift.
 struct Point {
   std::int64_t at = 0;   ///< in (0, period]; points are in ascending order, and the last one is at `period`
   bool meeting = false;  ///< true if a step up meets a step down: more demand can make this a convex kink
@@ -117,21 +117,21 @@ struct Point {
   Int128 slope = 0;
 };
 
-/// Computes E for one job at all shifts in its slot.
+/// Computes the excess E of one job at all shifts in its slot.
 class Sweep {
  public:
-  /// Computes E, summed over the links of the job. `curves` are the demands of the job. `profiles`, `capacities` and
-  /// `headroom` have one entry for each link. headroom[l] is the maximum demand that jobs not placed yet can add on
-  /// link l. If the profiles repeat after `turn`, a divisor of the perimeter, E repeats after gcd(turn, period). This
-  /// value then replaces the period in all results. A `turn` of 0 stands for the perimeter.
+  /// Computes the excess E, summed over the links of the job. `curves` are the demands of the job. `profiles`,
+  /// `capacities` and `headroom` have one entry for each link. headroom[l] is the maximum demand that jobs not placed
+  /// yet can add on link l. If the profiles repeat after `turn`, a divisor of the perimeter, E repeats after gcd(turn,
+  /// period). This value then replaces the period in all results. A `turn` of 0 stands for the perimeter.
   void run(std::span<const Curve> curves, std::span<const Profile> profiles, std::span<const std::int64_t> capacities,
            std::span<const std::int64_t> headroom, std::int64_t period, std::int64_t perimeter, std::int64_t turn = 0);
 
-  /// Returns the number of step meetings that the last run examined.
+  /// Returns the number of step meetings that the latest call of run() examined.
   [[nodiscard]] std::size_t work() const { return work_; }
   [[nodiscard]] std::span<const Point> points() const { return {points_.data(), point_count_}; }
   [[nodiscard]] Int128 least() const { return min_; }
-  [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< returns E at `shift`, in [0, period)
+  [[nodiscard]] Int128 excess_at(std::int64_t shift) const;  ///< returns the excess at `shift`, in [0, period)
 
   /// An interval of shifts [from, to], which may wrap around. `from` is in [0, period), and to - from is at most the
   /// period.
@@ -139,10 +139,10 @@ class Sweep {
     std::int64_t from = 0;
     std::int64_t to = 0;
   };
-  /// Calls fun(Run) for each maximal interval on which E equals `level`. `level` must be the minimum of E.
+  /// Calls fun(Run) for each maximal interval on which the excess equals `level`. `level` must be the minimum excess.
   template <typename Fun>
   void for_each_run(Int128 level, Fun&& fun) const;
-  /// Returns the longest interval on which E equals `level`. `level` must be the minimum of E.
+  /// Returns the longest interval on which the excess equals `level`. `level` must be the minimum excess.
   [[nodiscard]] Run widest_run(Int128 level) const;
 
  private:

@@ -19,9 +19,9 @@
 namespace mltcp::scheduler {
 
 /// solve() answers a question if Question::meetings is at most this number. Descent (descent.h) answers larger
-/// questions. With the default node_limit, solve() then takes at most about 0.1 s.
+/// questions. With the default node_limit, solve() takes at most about 0.1 s for a question of this size.
 inline constexpr double kMaxToSearch = 5'000;
-inline constexpr double kEqualScores = 1e-12;  ///< scores that differ by less than this count as equal
+inline constexpr double kEqualScores = 1e-12;  ///< two scores are equal if their difference is below this value
 
 /// Throws InputError that names the option if an option is out of range.
 void check(const ClusterOptions& options);
@@ -34,8 +34,8 @@ struct Answer {
 /// A state and its questions for the solver.
 struct Asking {
   ClusterState state;
-  std::vector<Question> alone;                 ///< for each vertex: the question of this vertex alone
-  std::vector<std::optional<Question>> joint;  ///< for each group: its question; empty if it has no loops
+  std::vector<Question> alone;                 ///< for each vertex: a question with only this vertex
+  std::vector<std::optional<Question>> joint;  ///< for each group: a question with all vertices; empty without loops
 
   Asking(std::vector<const RoutedJob*> jobs, const Topology& topology) : state(std::move(jobs), topology) {}
   /// Creates the questions. Call it after the slot periods of the state are set. If `shifts` is not empty, joint
@@ -96,7 +96,7 @@ class Cluster::Impl {
   using AskedBy = std::pair<const Question*, const ClusterState*>;
   /// `scores`: any shifts with the best score are sufficient. `shifts`: the shifts must also be robust.
   enum class Aim { scores, shifts };
-  /// A set of jobs that may move, and the best shifts if all other jobs keep theirs.
+  /// A set of jobs that may move, and the best shifts if all other jobs keep their shifts.
   struct Trial {
     std::vector<std::uint32_t> free;
     std::vector<Nanos> shifts;   ///< shifts of all jobs of the state
@@ -110,11 +110,11 @@ class Cluster::Impl {
   void choose_slots_of(std::span<Asking*> askings);
   void set_slots(ClusterState& state, const AffinityGraph::Component& component);
   /// Returns the cost of the slot periods in `state` for the jobs of the component (slot_choice.h). Returns no value if
-  /// the component is too large to compute it.
+  /// the component is too large to compute the cost.
   [[nodiscard]] std::optional<double> cost_of_slots(const ClusterState& state,
                                                     const AffinityGraph::Component& component) const;
   /// Sets the slot period of the last job of the state, which joins. Returns true if all other jobs keep their slot
-  /// periods, and false if it had to set new slot periods for all jobs of the component.
+  /// periods. Returns false if all jobs of the component get new slot periods.
   bool set_slots_beside(ClusterState& state, const AffinityGraph::Component& component);
   /// Returns the moves of the running jobs, which come first in the state: the differences between `before` and the new
   /// slot periods and shifts.
@@ -133,8 +133,8 @@ class Cluster::Impl {
   }
   /// Returns an upper bound of the score of one link that holds for all shifts of its jobs.
   [[nodiscard]] double bound_of(const Question& alone) const {
-    // If shifts are on a grid, the bound in the answer holds only on the grid of this link alone. Other links and joins
-    // may place jobs between the points of this grid.
+    // If shifts are on a grid, the bound in the answer holds only on the grid of this link. Because of other links or
+    // joins, jobs may have shifts between the points of this grid.
     return options.solve.angles > 0 ? 1 : answer(alone).links.front().upper_bound;
   }
 
@@ -150,8 +150,8 @@ class Cluster::Impl {
   [[nodiscard]] std::optional<Nanos> period_for(const ClusterState& state, std::uint32_t job, double max_stretch) const;
   [[nodiscard]] Trial tried(const Asking& asking, std::vector<std::uint32_t> free, const std::vector<Nanos>& shifts,
                             const std::vector<double>& scores, Aim aim) const;
-  /// Adds the last job of the state to a component whose other jobs keep their slot periods. These jobs get new shifts
-  /// only if that gains more than ClusterOptions::join_threshold.
+  /// Adds the last job of the state to a component whose other jobs keep their slot periods. The other jobs get new
+  /// shifts only if new shifts gain more than ClusterOptions::join_threshold.
   Trial join_in_place(Asking& asking, const AffinityGraph::Component& component, const std::vector<Nanos>& shifts,
                       Joined& joined);
   /// Returns the best solution if all jobs of the component may move. Sets `before` to the current score of each vertex

@@ -45,15 +45,15 @@ struct ClusterState {
   [[nodiscard]] Slots slots(const std::vector<std::uint32_t>& of_jobs, const SolveOptions& options) const;
 };
 
-/// Vertices of the affinity graph of a state that the solver solves together.
+/// Vertices of a state's affinity graph for which the solver finds a common solution.
 struct Question {
   std::vector<std::uint32_t> jobs;      ///< jobs of the state, in the order in which problem() lists them
-  std::vector<std::uint32_t> vertices;  ///< in the order of the links of problem(); repeated by weight
+  std::vector<std::uint32_t> vertices;  ///< one vertex for each link of problem(), so vertices can repeat
   double links_per_vertex = 1;          ///< number of links of the topology for each entry of `vertices`
   /// Estimated cost of the problem: number of step meetings (circle.h) in one pass that finds the best shift of each
   /// job.
   double meetings = 0;
-  std::vector<Nanos> start;  ///< initial shifts of `jobs`, -1 for a job without one; empty if none
+  std::vector<Nanos> start;  ///< initial shift of each job, -1 if not given; empty if no job has one
   /// Key for the cache of solutions. Equal problems with equal slots have equal keys. The key depends neither on the
   /// order of the jobs in the state nor on their names, unless several jobs have equal demands and the question has
   /// several links.

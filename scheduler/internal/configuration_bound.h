@@ -13,7 +13,7 @@
 //
 //             sum over K of share(K) * f(sum of the levels of K's jobs in T) >= E(T).
 //
-// Two jobs are at the same time at given levels or above for a time that has a minimum and a maximum over all shifts:
+// The time for which two jobs are simultaneously at or above given levels has a minimum and a maximum over all shifts:
 //
 //             least <= sum of share(K) over the K in which both are <= most.
 //
@@ -21,7 +21,7 @@
 // above half of the capacity, of which no two fit together. For any prices phi of levels and weights mu >= 0 of sets,
 // with kappa = max over K of [phi(K) + sum of mu(T) f(K in T) - f(K)],
 //
-//   excess >= sum over levels of phi * its time + sum of mu(T) E(T) - kappa * perimeter,
+//   excess >= sum over levels of phi * its time + sum of mu(T) E(T) - kappa * perimeter.
 //
 // This bound is evaluated in integers, so the simplex method, which only proposes the prices, may compute in doubles.
 // If there are too many jobs for one linear program, they are split into blocks with one program each. The bounds of

@@ -98,7 +98,7 @@ class Descent {
   };
   struct MovableJob {
     std::vector<Use> uses;
-    double area = 0;  ///< sum over its links of mean demand, relative to the capacity
+    double area = 0;  ///< mean demand relative to the capacity, summed over the job's links
     std::int64_t shift = 0;
     bool waits = false;
   };
@@ -160,8 +160,8 @@ class Descent {
         if (other != job) wait_for(other);
   }
 
-  /// Sets `kinks_` to the kinks of the excess on the links of the job as a function of its shift. Returns the excess at
-  /// shift 0 and its slope after shift 0, as loss of score.
+  /// Computes the excess on the job's links as a function of the job's shift, and stores its kinks in `kinks_`. Returns
+  /// the excess at shift 0 and the slope just after shift 0, both as loss of score.
   std::pair<double, double> find_kinks(std::uint32_t job) {
     double value = 0;
     double slope = 0;

@@ -21,8 +21,8 @@ constexpr std::size_t kMaxForTriples = 10;
 constexpr std::uint64_t kPartForTriples = 4;
 constexpr std::uint64_t kMinPerTriple = 100;
 constexpr std::uint64_t kMaxPerTriple = 2'000;
-/// The bound by configurations uses overlaps of two jobs only if there are at most kMaxForOverlaps jobs. It skips two
-/// jobs whose levels form more than kMaxLevelPairs pairs.
+/// The bound by configurations uses overlaps of two jobs only if there are at most kMaxForOverlaps jobs. It skips pairs
+/// of jobs whose levels form more than kMaxLevelPairs pairs.
 constexpr std::size_t kMaxForOverlaps = 8;
 constexpr std::size_t kMaxLevelPairs = 4;
 /// Maximum size of Found::others.
@@ -107,8 +107,8 @@ class Minimiser {
     return std::move(best_);
   }
 
-  /// Returns the best shift of a job, given the placed jobs. Without a grid, it chooses the start or end of an interval
-  /// of equally good shifts, for dense packing. Sets `min` to the excess at this shift.
+  /// Returns the best shift of a job, given the placed jobs. Without a grid, returns the start or end of an interval of
+  /// equally good shifts, for dense packing. Sets `min` to the excess at this shift.
   std::int64_t best_shift(std::uint32_t job, Int128& min, std::int64_t turn = 0) {
     const Model::ModelJob& it = model_.jobs[job];
     sweep(job, none_, it.grid.empty() ? turn : 0);
@@ -177,8 +177,8 @@ class Minimiser {
     }
   }
 
-  /// Inserts all jobs greedily and calls descend(). The first attempt (0) inserts jobs in the order of their areas, all
-  /// others in random order.
+  /// Inserts all jobs greedily and calls descend(). Attempt 0 inserts jobs in the order of their areas. Later attempts
+  /// insert jobs in random order.
   void insert(std::uint32_t attempt) {
     std::vector<std::uint32_t> order = free_;
     const std::size_t first_free = model_.turns && on_grid() ? 1 : 0;
@@ -260,7 +260,7 @@ class Minimiser {
   }
 
   /// Sets best_.bound to the larger of two lower bounds that hold for all shifts: the area of the demands in excess of
-  /// the area of the links, and the sum of the excess of single jobs and disjoint pairs alone.
+  /// the area of the links, and the sum of the excess that single jobs and disjoint pairs have without all other jobs.
   void root_bound() {
     best_.bound = 0;
     const std::size_t links = model_.capacities.size();
@@ -305,8 +305,8 @@ class Minimiser {
     best_.bound = std::max(best_.bound, sum + matching(free_, alone, free_.size()));
   }
 
-  /// Matches `jobs` greedily into disjoint pairs, except the job at index `without`. each[j] is the excess that job j
-  /// adds alone. Returns the sum over all pairs of the excess of the pair minus the excess that its two jobs add alone.
+  /// Matches `jobs` greedily into disjoint pairs, except the job at index `without`. each[j] is the minimum excess that
+  /// job j adds to the placed jobs. Returns the sum over all pairs of the pair's excess minus each[] of its two jobs.
   Int128 matching(std::span<const std::uint32_t> jobs, std::span<const Int128> each, std::size_t without) {
     edges_.clear();
     for (std::size_t a = 0; a < jobs.size(); ++a)
@@ -574,7 +574,7 @@ class Minimiser {
   std::vector<bool> placed_, matched_;
   std::vector<std::uint32_t> rest_;
   std::vector<std::int64_t> headroom_;
-  std::vector<Int128> more_;  // minimum excess that each job adds
+  std::vector<Int128> more_;  // minimum excess that each job adds to the placed jobs
   std::vector<Candidate> candidates_;
   std::vector<std::pair<std::size_t, std::size_t>> ranges_;
   std::vector<std::size_t> order_;

@@ -30,7 +30,8 @@
 // increases the sum. For all jobs together there are two more bounds: the area of their demands minus the area of the
 // link, and the bound by configurations (configuration_bound.h).
 //
-// On a grid of shifts, this proof does not apply, so the next job is tried at every position of the grid.
+// On a grid of shifts, the proof about which shifts must be examined does not apply. So the next job is tried at every
+// position of the grid.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +63,7 @@ struct Model {
 
   /// Returns a model in which the demand of job j is at each time the maximum of its demand within by[j] of this time.
   [[nodiscard]] Model widened(std::span<const std::int64_t> by) const;
-  /// Returns a model like widened(), but with the distance by[l] for all demands on link l.
+  /// Does the same as widened(), but the distance is by[l] for all demands on link l.
   [[nodiscard]] Model widened_on_links(std::span<const std::int64_t> by) const;
 };
 
@@ -99,8 +100,8 @@ struct Found {
 
 struct Limits {
   std::uint64_t nodes = 0;  ///< limit of all work; one node is one sweep over the shifts of a job
-  /// Minimum and maximum number of restarts of the heuristic. After the minimum, the heuristic stops when it has used
-  /// half of the nodes, or three quarters if more than 6 jobs are not pinned.
+  /// Minimum and maximum number of restarts of the heuristic. After the minimum number, the heuristic stops when it has
+  /// used half of `nodes`. If more than 6 jobs are not pinned, it stops after three quarters of `nodes`.
   std::uint32_t min_restarts = 0;
   std::uint32_t restarts = 0;
   std::uint64_t seed = 1;

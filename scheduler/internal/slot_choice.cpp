@@ -12,7 +12,7 @@ namespace mltcp::scheduler::internal {
 namespace {
 
 constexpr double kWorth = 3;        // cost of a late iteration, in multiples of the excess that makes it late
-constexpr double kLasting = 0.005;  // added for any excess, because small delays add up until a job misses its slot
+constexpr double kLasting = 0.005;  // cost added for any excess: small delays add up until a job misses its slot
 constexpr double kEqual = 1e-9;
 
 // Work limits of a quick search, which compares candidates and does not solve them completely.
@@ -73,8 +73,8 @@ double delay_of(const std::vector<Level>& own, const Distribution& others) {
 /// Combines the delays of one job on two links.
 double together(double a, double b) { return 1 - (1 - a) * (1 - b); }
 
-/// Returns the slot periods with the same repetitions on a perimeter that is longer by the share `extra`. Returns
-/// slots.periods if that perimeter exceeds kLongestPeriod.
+/// Returns slot periods for a perimeter that is longer than slots.perimeter by the share `extra`, with the repetitions
+/// of `slots`. Returns slots.periods if the longer perimeter exceeds kLongestPeriod.
 std::vector<Nanos> longer(const Slots& slots, double extra) {
   Uint128 unit = 1;
   for (const std::uint32_t times : slots.repetitions)
@@ -203,8 +203,8 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
     bases.push_back({std::move(front[i]), stretch, i == first ? *default_cost : 0});
   }
   std::ranges::stable_sort(bases, {}, &Base::stretch);
-  /// Makes a candidate the best one if its cost is lower by more than `margin`. Returns its cost, or no value if its
-  /// stretch alone excludes it or its cost is unknown.
+  /// If the cost of a candidate is below the lowest cost so far by more than `margin`, makes it the best candidate.
+  /// Returns the cost, or no value if the candidate's stretch is too large or its cost is unknown.
   const auto considered = [&](const std::vector<Nanos>& slots) -> std::optional<double> {
     for (std::size_t i = 0; i < slots.size(); ++i)
       if (slots[i].seconds() > (1 + most) * periods[i].seconds()) return std::nullopt;
@@ -219,17 +219,17 @@ std::vector<Nanos> slots_worth_most(ClusterState& state, const AffinityGraph::Co
   for (Base& base : bases)
     if (base.cost == 0) base.cost = considered(base.slots.periods).value_or(0);
 
-  // Try longer versions of all perimeters, even of those with more stretch: on a short perimeter, additional room makes
-  // jobs fit more often.
+  // Try longer versions of all perimeters, not only of those with the least stretch. On a short perimeter, additional
+  // room makes jobs fit more often than on a long perimeter.
   const auto jobs = static_cast<double>(component.jobs.size());
   for (const Base& base : bases) {
-    if (base.cost <= base.stretch + margin) continue;  // its jobs fit already, or considered() excluded it
+    if (base.cost <= base.stretch + margin) continue;  // the jobs fit already, or considered() excluded this perimeter
     double last = 0;
     double less = 0;  // largest margin at which the jobs do not fit
     double enough = 0;
     for (double step = kFirstMargin;; step *= kMarginGrowth) {
-      // The smaller of two limits: the room that max_slot_stretch allows, and the room at which the stretch alone costs
-      // as much as the best candidate.
+      // The smaller of two limits of `extra`: the limit that max_slot_stretch sets, and the value at which the stretch
+      // alone costs as much as the best candidate.
       const double limit =
           std::min((1 + most) / (1 + base.slots.stretch) - 1, (least - margin - base.stretch) / (jobs + base.stretch)) -
           kMinMargin;

@@ -11,9 +11,10 @@
 //                  x, the mean of (D - C) / C over its bursts. Slower jobs meet less often, so the cost is
 //                  x / (1 + x).
 //
-// A component has slots only if all of its links score at least `min_score`. Otherwise a job without slots would meet
-// other jobs at any time and make them miss their slots. So slots with a lower score cost as much as no slots. If no
-// slots have a benefit, the slot periods follow from the periods of the jobs alone.
+// A component has slots only if all of its links score at least `min_score`. If only some of its jobs had slots, the
+// jobs without slots would meet the jobs with slots at any time and make them miss their slots. So if a link has a
+// lower score, slots cost as much as running without slots. If no slots have a benefit, the slot periods follow from
+// the periods of the jobs alone.
 //
 // The candidates are the perimeters of slots_front(), and longer perimeters on which bursts that do not fit together
 // can follow one another. The sum of the stretches is a lower bound of the cost of a candidate, so most candidates are
@@ -29,7 +30,8 @@ namespace mltcp::scheduler::internal {
 
 class SlotCosts {
  public:
-  /// Maximum number of jobs of a component. Larger components are excluded, because every candidate must be solved.
+  /// Maximum number of jobs of a component. Larger components are excluded, because solving their candidates would take
+  /// too long.
   static constexpr std::size_t kMaxJobs = 24;
   static bool applies(const AffinityGraph::Component& component, const ClusterOptions& options) {
     return options.max_slot_stretch > 0 && component.jobs.size() <= kMaxJobs;
@@ -60,8 +62,8 @@ class SlotCosts {
   std::vector<std::vector<Meeting>> meetings_;  ///< for each of component.jobs
 };
 
-/// Two costs count as equal if they differ by less than this number times the number of jobs. Among equal costs, the
-/// smallest change is chosen.
+/// Two costs count as equal if they differ by less than this number times the number of jobs. If the costs of two
+/// candidates are equal, the one that changes less is chosen.
 inline constexpr double kCostMargin = 0.001;
 
 /// Returns the best slot period for each of `periods`, which must be state.periods(component). Overwrites the slot

@@ -20,8 +20,8 @@ double bursts_on(const Problem::Link& link, const Slots& slots, std::int64_t per
 /// Throws InputError that names the link if it has more than kMaxBursts bursts on the perimeter.
 void check_size(const Problem::Link& link, const Slots& slots, std::int64_t perimeter);
 
-/// Does the same as evaluate(), without checking the arguments. If `scores_only` is true, it does not compute margins
-/// and drift scores.
+/// Does the same as evaluate(), without checking the arguments. If `scores_only` is true, does not compute margins and
+/// drift scores.
 Solution evaluated(const Problem& problem, const Slots& slots, const std::vector<Nanos>& shifts,
                    const SolveOptions& options, bool scores_only = false);
 

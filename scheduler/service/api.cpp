@@ -129,7 +129,7 @@ std::string Api::error_body(std::string_view message) { return json_text({{"erro
 
 ApiAnswer Api::answer(const ApiRequest& request, Nanos now, bool may_wait) {
   ApiAnswer answer = answered(request, now, may_wait);
-  // The server repeats a request that waits, so this request is counted later.
+  // If the request must wait for a plan, the server repeats it later. It is counted when it gets its answer.
   if (!answer.wait) metrics_.count(answer.status);
   return answer;
 }

@@ -29,10 +29,10 @@ ApiRequest request_of(std::string method, std::string_view target, std::string b
 
 struct ApiAnswer {
   int status = 200;
-  std::string body;  ///< body of type `type`; JSON has one line, with a line end
-  /// Set if the client waits for a newer plan and the plan has not changed yet. The server should repeat the request
-  /// with may_wait false when the plan of `job` has a revision above `after`, or after `timeout`. The answer is
-  /// complete, so the server may also send it at once.
+  std::string body;  ///< `type` is the media type; JSON is one line and ends with a newline
+  /// Set if the client waits for a new plan of `job`, and the revision of the plan is not above `after` yet. The server
+  /// should repeat the request with may_wait false when the revision is above `after`, at the latest when `timeout` has
+  /// passed. The server may also send this answer at once, because the answer is complete.
   struct Wait {
     std::string job;
     std::uint64_t after = 0;

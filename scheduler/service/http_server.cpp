@@ -397,8 +397,8 @@ class HttpServer::Impl {
     }
   }
 
-  /// Begins the end of the server. It accepts no more clients, and answers clients that wait for a plan with the
-  /// current plan. Clients that send a body may finish.
+  /// Begins the shutdown of the server. Accepts no more clients, and sends the current plan to clients that wait for a
+  /// plan. Clients that are sending a request body may finish.
   void end() {
     ending_ = true;
     stop_listening();
@@ -524,8 +524,8 @@ class HttpServer::Impl {
     client_of(connection).target = target;
     return nullptr;
   }
-  /// The library calls it after the header, for each part of the body, at the end of the request, and after the
-  /// connection is resumed.
+  /// The library calls this function after the header, for each part of the body, at the end of the request, and after
+  /// the connection is resumed.
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* /*path*/, const char* method,
                                const char* /*version*/, const char* part, std::size_t* size,
                                void** /*context*/) noexcept {
@@ -561,7 +561,7 @@ class HttpServer::Impl {
       return MHD_YES;
     }
     if (!client.answer->wait || ending_) return answer(client);
-    // run() checks for changes of the plan after this check.
+    // The check below finds earlier changes of the plan. run() finds later changes.
     MHD_suspend_connection(client.connection);
     if (is_news(*client.answer->wait))
       ask(client, false);
@@ -572,7 +572,8 @@ class HttpServer::Impl {
 
   static ApiAnswer error(int status, std::string_view message) { return {status, Api::error_body(message), {}}; }
 
-  /// Returns an error answer if the request is refused because of its header. Returns no value if it is accepted.
+  /// Returns an error answer if the request is refused because of its header. Returns no value if the request is
+  /// accepted.
   [[nodiscard]] std::optional<ApiAnswer> refusal(MHD_Connection* connection) const {
     const auto header = [&](const char* name) {
       const char* const value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);

@@ -7,8 +7,8 @@
 // workers serve requests that only read, so plans are available while a placement is computed. A client that waits for
 // a plan (ApiAnswer::Wait) uses no thread.
 //
-// A connection carries one request. When all connections are in use, a new client replaces the one that has been
-// sending its request for longest.
+// A connection carries one request. If too many connections are open, the server closes the connection whose client has
+// been sending its request for longest.
 #pragma once
 
 #include <cstddef>
@@ -32,15 +32,16 @@ struct HttpOptions {
   std::string listen;
   std::string token;  ///< token that clients must send if `listen` is used; 16 bytes or more
 
-  std::size_t connections = 512;               ///< maximum number of open connections
-  std::size_t max_header_bytes = 16'384;       ///< maximum size of the request line and the headers
-  std::size_t max_buffered_bytes = 64U << 20;  ///< limit for all request bodies together, and for all long answers
-  std::size_t max_waiting_changes = 64;        ///< maximum number of queued requests that change something
-  Nanos request_time{10'000'000'000};          ///< time limit to send a request, and to receive an answer
+  std::size_t connections = 512;          ///< maximum number of open connections
+  std::size_t max_header_bytes = 16'384;  ///< maximum size of the request line and the headers
+  /// Limit for the sum of all request bodies, and for the sum of long answers.
+  std::size_t max_buffered_bytes = 64U << 20;
+  std::size_t max_waiting_changes = 64;  ///< maximum number of queued requests that change something
+  Nanos request_time{10'000'000'000};    ///< time limit for sending a request, and again for receiving the answer
 };
 
 /// Reads the token from a file. Throws InputError if the file cannot be read, if the token is too short or too long, or
-/// if the file is not safe. Its owner must be this user or root, and its mode at most 0640.
+/// if the file is not safe. A safe file belongs to this user or root, and its mode is at most 0640.
 std::string read_token(const std::filesystem::path& file);
 
 class HttpServer {
@@ -55,9 +56,10 @@ class HttpServer {
 
   /// Returns the path of the socket, or an address such as "127.0.0.1:8080".
   [[nodiscard]] const std::string& address() const;
-  /// Serves clients until `ended` returns true. It calls `ended` several times a second and after every signal. Then it
-  /// answers the requests received so far, for at most `request_time`, and returns. The worker for changes calls `tick`
-  /// about once a second. Call run() only once. Throws RunError if the server cannot start.
+  /// Serves clients until `ended` returns true. Calls `ended` several times a second and after every signal. When
+  /// `ended` has returned true, answers the requests received so far, for at most `request_time`, and returns. The
+  /// worker for changes calls `tick` about once a second. Call run() only once. Throws RunError if the server cannot
+  /// start.
   void run(const std::function<bool()>& ended, const std::function<void(Nanos now)>& tick = {});
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using workload::Phase;
 
-// Values above these limits are refused as mistakes. Experiment files have the same limits.
+// Values above these limits are refused, because they must be mistakes. Experiment files have the same limits.
 constexpr Bytes kMaxPhaseBytes = 1'000'000'000'000'000;
 constexpr std::uint64_t kMaxCompute = 24ULL * 3600 * 1'000'000'000;
 constexpr std::size_t kMaxPhases = 10'000;
@@ -174,7 +174,7 @@ JobProfile profile_from_text(std::string_view text, const std::string& where) {
 scheduler::Demand demand_of(const JobProfile& profile, Rate host_rate) {
   workload::Job job = profile.job;
   if (job.rate.is_zero() || job.rate > host_rate) job.rate = host_rate;
-  // The job is alone, so its own rate also serves as the rate of the link.
+  // No other job shares the link here, so the rate of the job also serves as the rate of the link.
   const Nanos ideal = workload::ideal_iteration(job, job.rate).length;
   if (const Nanos length = std::max(ideal, profile.period); length < kShortestIteration)
     throw InputError(fmt::format("profile: an iteration takes {}; give one of {} ns or more, or join several into one",

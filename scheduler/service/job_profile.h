@@ -9,7 +9,7 @@
 //   {"csv": "time_ms,rate_bps\n0,0\n..."}     a profile measured at a port
 // Each of these may also have the following keys:
 //   "rate_bps"    maximum sending rate of a worker; default: the rate of the hosts
-//   "period_ns"   measured time of an iteration of the job alone; default: computed, with bytes / rate as sending time
+//   "period_ns"   measured time of an iteration without other jobs; default: computed; sending takes bytes / rate
 //   "flows"       number of connections from each worker to the next
 //
 // Profiles come from unknown peers. Nothing in a profile makes the service read a file or load a library.
@@ -32,7 +32,7 @@ namespace mltcp::service {
 /// Maximum length of the text of a profile, in bytes.
 inline constexpr std::size_t kMaxProfileBytes = 1U << 20;
 
-// The next two limits of a demand bound the time that the scheduler needs when a job arrives.
+// The next two constants limit the time that the scheduler needs when a job arrives.
 
 /// Minimum time of an iteration: 100 us.
 inline constexpr Nanos kShortestIteration(100'000);
@@ -41,7 +41,7 @@ inline constexpr std::size_t kMaxDemandBursts = 64;
 
 struct JobProfile {
   workload::Job job;  ///< the phases of an iteration; rate 0 means the rate of the hosts
-  Nanos period;       ///< measured time of an iteration of the job alone; 0 means computed
+  Nanos period;       ///< measured time of an iteration without other jobs; 0 if it should be computed
 };
 
 /// Reads a profile from JSON. Throws InputError with one line that begins with `where`, such as "profile", and names

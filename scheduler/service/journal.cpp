@@ -175,7 +175,7 @@ void Journal::lock() {
     throw InputError(fmt::format("{}: another service keeps its jobs here{}; give each service a --state of its own",
                                  folder_.string(), pid.empty() ? "" : fmt::format(", process {}", one_line(pid))));
   }
-  // The process id in the lock file is only for people. The lock on the file is what excludes other services.
+  // The process id in the lock file is only information for people. The lock on the file excludes other services.
   const std::string pid = fmt::format("{}\n", getpid());
   if (ftruncate(lock_, 0) != 0 || pwrite(lock_, pid.data(), pid.size(), 0) < 0)
     log_(fmt::format("warning: {}: it cannot be written ({}), so it does not name this process", name.string(), why()));
@@ -202,7 +202,7 @@ void Journal::load(std::int64_t epoch_if_new) {
   }
   file_ = open(file().c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file_ < 0) throw RunError(fmt::format("{}: it cannot be written ({}); {}", file().string(), why(), kCure));
-  // Removes a line that was dropped as damaged, so that the next event does not follow it.
+  // Removes an unfinished line at the end, so that the next event does not follow this line.
   if (ftruncate(file_, static_cast<off_t>(size_)) != 0 || fsync(file_) != 0)
     throw RunError(fmt::format("{}: it cannot be written ({}); {}", file().string(), why(), kCure));
 }

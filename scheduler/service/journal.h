@@ -3,12 +3,13 @@
 //
 // The journal is the file "journal.jsonl" in the state folder, with one JSON object per line. The first line states the
 // number of jobs in the snapshot. The snapshot follows, with one line per job. Each later line is an event. Every line
-// contains its number and a checksum. When the events have reached 1 MiB and four times the size of the
+// contains its number and a checksum. When the events have at least 1 MiB, and at least four times the size of the
 // snapshot, the service writes a new file, synchronises it, and renames it over the old file.
 //
 // If the process is killed or the machine loses power, at most the last line is damaged: it is incomplete, or contains
-// bytes that were never written. Its event was never answered, so the service drops the line with a warning. If any
-// other line has a wrong checksum, the service refuses the journal, because it cannot know which jobs run.
+// bytes that were never written. The service has not answered the request of that event, so at the next start it drops
+// the line with a warning. If any other line has a wrong checksum, the service refuses the journal, because it cannot
+// know which jobs run.
 //
 // A failed write, for example on a full disk, changes nothing. After a failed fsync(2) the end of the file is unknown,
 // so the service writes a new file before the next event.
@@ -27,7 +28,7 @@
 
 namespace mltcp::service {
 
-/// The stored part of a running job. The rest of its plan follows from the stored parts of all jobs.
+/// The stored part of a running job. The service computes the rest of the job's plan from the stored parts of all jobs.
 struct StoredJob {
   JobRequest request;              ///< without allowed_hosts and max_per_host
   std::vector<std::string> hosts;  ///< host of each worker
@@ -35,8 +36,9 @@ struct StoredJob {
   Nanos slot_period;
   Nanos time_shift;
   std::uint64_t revision = 0;  ///< revision of the plan of the job
-  // The next two members are from the last published plan. They also depend on the topology.
-  std::optional<bool> slots{};  ///< JobPlan::slots; no value in an older journal
+  // The next two members are those of the last published plan. A restart with another topology or other options may
+  // change them.
+  std::optional<bool> slots{};  ///< JobPlan::slots; no value if an older version wrote the journal
   std::string reason{};
 
   bool operator==(const StoredJob&) const = default;

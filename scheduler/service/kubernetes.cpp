@@ -106,7 +106,8 @@ JobRequest KubernetesExtender::request_of(const Pod& pod, const std::vector<std:
 
 KubernetesExtender::Group& KubernetesExtender::group_of(const Pod& pod, const std::vector<std::string>& nodes,
                                                         Nanos now) {
-  // The annotations of every pod are checked, because a pod with other annotations must not get a position.
+  // The annotations of every pod are checked, because a pod whose annotations differ from those of its job must not get
+  // a position.
   JobRequest request = request_of(pod, nodes);
   const auto known = groups_.find(pod.job);
   try {

@@ -2,8 +2,9 @@
 // k8s.io/kube-scheduler/extender/v1, which receive ExtenderArgs and return ExtenderFilterResult and HostPriorityList.
 //
 // Kubernetes schedules the pods of a job one at a time. At the first pod, the whole job arrives at the service, which
-// reserves nodes for all pods of the job. It chooses them among the nodes that are feasible for the first pod. Each pod
-// then passes the filter only on its own node. A pod without the job annotation passes on all nodes. Annotations:
+// reserves nodes for all pods of the job. The service chooses these nodes among those that are feasible for the first
+// pod. Each pod then passes the filter only on its own node. A pod without the job annotation passes on all nodes.
+// Annotations:
 //
 //   mltcp.dev/job       the name of the job; its id is NAMESPACE/JOB
 //   mltcp.dev/workers   the number of pods of the job
@@ -44,7 +45,7 @@ class KubernetesExtender {
   /// Returns the HostPriorityList for ExtenderArgs, both in JSON: 10 for the node of the pod, 0 for all other nodes.
   /// Throws InputError if `args` is not an ExtenderArgs.
   std::string prioritize(std::string_view args, Nanos now);
-  /// Removes incomplete jobs of which no pod was placed for longer than `patience`.
+  /// Removes incomplete jobs if none of their pods was placed for longer than `patience`.
   void expire(Nanos now);
 
  private:

@@ -341,7 +341,8 @@ class SchedulerService::Impl {
     try {
       cluster_.join(cluster_job(request, hosts));
     } catch (const InputError& error) {
-      // The request is valid, so it conflicts with other jobs. join() has changed nothing.
+      // The request itself is valid. So the cause of the error is a conflict with other jobs. join() has changed
+      // nothing.
       stale_ = false;
       throw Conflict(error.what());
     }
@@ -461,9 +462,9 @@ class SchedulerService::Impl {
     return jobs;
   }
 
-  /// Gives slots to competing jobs if all links of their component reach the minimum score. Otherwise iterations would
-  /// be longer than their slots, and a job that misses a slot loses a whole period, so sharing by congestion control
-  /// costs less. `jobs` must be the jobs of the solution, in any order.
+  /// Gives slots to competing jobs if all links of their component reach the minimum score. With lower scores,
+  /// iterations would be longer than their slots. A job that misses its slot loses a whole period, so sharing by
+  /// congestion control costs less than slots. `jobs` must be the jobs of the solution, in any order.
   void fill_plans(std::vector<RunningJob>& jobs) const {
     const ClusterSolution& solution = cluster_.solution();
     const double min = options_.cluster.min_score;

@@ -10,8 +10,8 @@
 // Slots are absolute times, so hosts agree on them without communication: iterations begin at
 //   epoch + time_shift + k * slot_period   for whole k,
 // in nanoseconds since 1970 (Unix time). The epoch is chosen when the state is created, and does not change. The first
-// bytes of an iteration may leave `first_send` after its beginning. Hosts enforce this time (transport/phase_gate.h).
-// JobPlan::slot_unix_ns is one such time.
+// bytes of an iteration may leave `first_send` after its beginning. Hosts do not send these bytes before that time
+// (transport/phase_gate.h). JobPlan::slot_unix_ns is that time for one iteration.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ namespace mltcp::service {
 struct NotFound : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-/// The request is valid, but conflicts with the running jobs: there are too few free slots, or another job has its id.
+/// The request is valid, but conflicts with the running jobs: there are too few free worker slots, or another running
+/// job has the requested id.
 struct Conflict : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -66,24 +67,26 @@ struct JobRequest {
 
   /// Hosts that the service may choose. If the list is empty, it may choose all hosts.
   std::vector<std::string> allowed_hosts;
-  /// Maximum number of workers of the job on one host. 0 means that only the free slots of the host limit the number.
+  /// Maximum number of workers of the job on one host. 0 means that only the free worker slots of the host limit this
+  /// number.
   std::uint32_t max_per_host = 0;
 
   bool operator==(const JobRequest&) const = default;
 };
 
-/// A possible placement of a job, and what would happen if the job arrived there. Ranking does not move running jobs.
+/// A possible placement of a job, and what would happen if the job arrived there. rank() does not change the slots of
+/// running jobs.
 struct RankedPlacement {
   std::vector<std::string> hosts;  ///< host of each worker, in the order of the ring
-  std::string kind;                ///< "locality", "compatible" or "random" (placement.h); "given" by the caller
-  double score = 1;                ///< mean score of all shared links with the best shifts of all jobs; 1: no excess
-  double upper_bound = 1;          ///< upper bound of `score` over all shifts
-  bool optimal = true;             ///< true if no shifts can give a higher `score`
-  // The next members describe the result of arrive() with these hosts, which may move running jobs.
+  std::string kind;  ///< "locality", "compatible" or "random" (placement.h); "given" if the caller chose the hosts
+  double score = 1;  ///< mean score of all shared links if each job had its best shift; 1 if there is no excess
+  double upper_bound = 1;  ///< upper bound of `score` over all shifts
+  bool optimal = true;     ///< true if no shifts can give a higher `score`
+  // The members below describe the result of arrive() with these hosts. That call may change the slots of running jobs.
   double excess = 0;  ///< sum of 1 - score over all shared links
   /// Sum over all jobs of (slot period / period - 1). Placements are ordered by the sum of excess and stretch.
   double stretch = 0;
-  double own_score = 1;  ///< mean score of the links on which the job would compete; 1 if none
+  double own_score = 1;  ///< mean score of the links on which the job would compete; 1 if there are none
   struct Worst {
     std::string name;
     double score;
@@ -106,11 +109,11 @@ struct JobPlan {
   std::string reason;  ///< one line for people; empty if `slots` is true
   /// A time at which the first bytes of an iteration may leave: epoch + time_shift + first_send.
   std::int64_t slot_unix_ns = 0;
-  Nanos slot_period;           ///< time from one slot_unix_ns to the next
+  Nanos slot_period;           ///< time from one slot to the next
   Nanos time_shift;            ///< shift of the beginning of iterations, in [0, slot_period)
   Nanos first_send;            ///< time from the beginning of an iteration to its first bytes
-  double score = 1;            ///< mean score of the links on which the job competes; 1 if none
-  std::uint64_t revision = 0;  ///< service revision at the last change of this plan, except `score`
+  double score = 1;            ///< mean score of the links on which the job competes; 1 if there are none
+  std::uint64_t revision = 0;  ///< service revision when this plan last changed; changes of `score` do not count
 
   bool operator==(const JobPlan&) const = default;
 };
@@ -147,8 +150,8 @@ struct ServiceOptions {
 /// Operations for which the service computes plans.
 enum class Planning : std::uint8_t { arrive, depart, rank };
 
-/// Counters of one kind of planning since the service started. Refused requests and arrivals of known jobs do not
-/// count.
+/// Counters of one kind of planning since the service started. Refused requests, and arrivals of jobs that are already
+/// running, do not count.
 struct PlanningStats {
   std::uint64_t done = 0;
   Nanos took;  ///< total time, including waits for other planning
@@ -166,21 +169,21 @@ class SchedulerService {
   SchedulerService& operator=(const SchedulerService&) = delete;
 
   /// Returns up to `candidates` placements (1 to 1000), the best first. Changes nothing. Throws InputError if the
-  /// request is invalid, and Conflict if there are too few free slots or a job with this id runs.
+  /// request is invalid, and Conflict if there are too few free worker slots or a job with this id is already running.
   [[nodiscard]] std::vector<RankedPlacement> rank(const JobRequest& request, std::uint32_t candidates) const;
-  /// Ranks the given placements, each with the host of every worker. Ranks also placements on hosts without free slots.
-  /// Throws InputError and Conflict.
+  /// Ranks the given placements, each with the host of every worker. Includes placements on hosts without free worker
+  /// slots. Throws InputError and Conflict.
   [[nodiscard]] std::vector<RankedPlacement> rank(const JobRequest& request,
                                                   const std::vector<std::vector<std::string>>& placements) const;
 
-  /// What arrive() does if the named hosts have fewer free slots than the job needs.
+  /// What arrive() does if the chosen hosts have fewer free worker slots than the job needs.
   enum class Capacity : std::uint8_t {
     needed,   ///< arrive() throws Conflict
     assumed,  ///< arrive() uses the hosts, because the job may already run there
   };
   /// Adds a job on `hosts`, which has one host for each worker in the order of the ring. If `hosts` is empty, the
-  /// service chooses the hosts with the best score. The arrival is on disk when arrive() returns. Repeating a request
-  /// changes nothing and returns the current plan, if `hosts` is empty or has the current hosts of the job. Throws
+  /// service chooses the hosts with the best score. The arrival is on disk when arrive() returns. If the job is already
+  /// running, and `hosts` is empty or contains its current hosts, changes nothing and returns the current plan. Throws
   /// InputError, Conflict and Unavailable; then nothing has changed.
   Arrival arrive(const JobRequest& request, const std::vector<std::string>& hosts = {},
                  Capacity capacity = Capacity::needed);
@@ -196,7 +199,7 @@ class SchedulerService {
   [[nodiscard]] std::vector<JobPlan> plans() const;    ///< plans of the running jobs in the order of arrival
   /// Returns the revision, which increases with every arrival and departure. A restart does not reset it.
   [[nodiscard]] std::uint64_t revision() const;
-  /// Returns the number of free slots of each host.
+  /// Returns the number of free worker slots of each host.
   [[nodiscard]] std::vector<std::uint32_t> free_slots() const;
 
   /// Returns the counters of one kind of planning, for all sources: HTTP, Kubernetes, Slurm, and expired jobs.
@@ -206,7 +209,7 @@ class SchedulerService {
   [[nodiscard]] const std::vector<std::string>& host_names() const;  ///< name of each host
   /// Returns the host called `name`. Throws InputError that names the host and, if there is one, a similar name.
   [[nodiscard]] Topology::Host find_host(std::string_view name) const;
-  [[nodiscard]] std::string link_name(Topology::Link link) const;  ///< name of a link, with names of host_names()
+  [[nodiscard]] std::string link_name(Topology::Link link) const;  ///< name of a link, made from host_names()
   [[nodiscard]] std::uint32_t slots_per_host() const;
   [[nodiscard]] std::int64_t epoch_unix_ns() const;
 

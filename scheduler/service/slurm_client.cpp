@@ -64,7 +64,8 @@ constexpr std::array<std::string_view, job_fields> kJobColumns{
 
 enum NodeField : std::size_t { node_name, node_state, node_cpus, node_partition, node_features, node_fields };
 
-/// Parses a number such as "2", "3K" or "2-4". Of a range, returns the minimum. Returns no value if it is invalid.
+/// Parses a number such as "2", "3K" or "2-4". For a range, returns the minimum. Returns no value if the text is
+/// invalid.
 std::optional<std::uint32_t> count(std::string_view text) {
   text = text.substr(0, text.find('-'));
   std::uint64_t unit = 1;

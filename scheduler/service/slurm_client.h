@@ -31,7 +31,7 @@ struct SlurmJob {
   /// True if an administrator has held the job. Only an administrator may release it.
   bool held_by_administrator = false;
   bool in_array = false;
-  bool in_het_job = false;   ///< true if it is part of a heterogeneous job
+  bool in_het_job = false;   ///< true if the job is part of a heterogeneous job
   bool whole_nodes = false;  ///< true if the job does not share its nodes
   std::uint32_t node_count = 1;
   std::uint32_t cpus_per_node = 1;       ///< minimum number of CPUs on each node
@@ -97,11 +97,11 @@ class SlurmPrograms : public SlurmControl {
   Options options_;
 };
 
-// Parsers for the output of the programs. All throw SlurmError that quotes the line.
+// Parsers for the output of the programs. All throw SlurmError that quotes the invalid line.
 
 /// Parses the output of squeue in the format that SlurmPrograms::jobs() requests.
 std::vector<SlurmJob> parse_jobs(std::string_view output);
-/// Parses the output of the second call of squeue, and sets SlurmJob::barred_nodes in `jobs`.
+/// Parses the output of the squeue call for excluded nodes, and sets SlurmJob::barred_nodes in `jobs`.
 void parse_barred_nodes(std::string_view output, std::vector<SlurmJob>& jobs);
 /// Parses the output of sinfo.
 std::vector<SlurmNode> parse_nodes(std::string_view output);

@@ -20,7 +20,7 @@
 namespace mltcp::service {
 namespace {
 
-constexpr std::uint32_t kMaxPlacements = 2;  // number of unsuccessful placements after which Slurm decides
+constexpr std::uint32_t kMaxPlacements = 2;  // number of failed placements after which Slurm chooses the nodes
 constexpr std::uint32_t kLooksForAbsence = 2;
 // Number of placements to rank for a job that requires nodes, because only some contain those nodes.
 constexpr std::uint32_t kCandidatesWithAsked = 50;
@@ -85,7 +85,7 @@ void SlurmDriver::start() { ticker_ = std::make_unique<Ticker>(*this); }
 
 void SlurmDriver::stop() {
   if (ticker_ == nullptr) return;
-  stopping_ = true;  // ends a running step before it has run Slurm's programs for all remaining jobs
+  stopping_ = true;  // a running step ends early, before it has run Slurm's programs for all jobs
   ticker_.reset();
   std::error_code unimportant;
   if (!options_.heartbeat.empty()) std::filesystem::remove(options_.heartbeat, unimportant);
@@ -205,8 +205,8 @@ void SlurmDriver::depart_ended(const std::vector<SlurmJob>& jobs) {
   for (const SlurmJob& job : jobs) (job.state == SlurmJob::State::ended ? ended : alive).insert(id_of(job));
   for (const auto& [id, plan] : plans()) {
     Memory& memory = memory_[id];
-    // Slurm forgets ended jobs after a while, so a missing job has ended. If it is missing only once, the query may
-    // have failed.
+    // Slurm forgets ended jobs after a while, so a missing job has ended. If a job is missing from only one query, this
+    // query may have failed.
     memory.missed = alive.contains(id) ? 0 : memory.missed + 1;
     if (ended.contains(id) || memory.missed >= kLooksForAbsence) depart(id);
   }
@@ -336,7 +336,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
         if (!choice.hosts.empty()) service_.arrive(request, choice.hosts, SchedulerService::Capacity::assumed);
       } catch (const InputError& error) {
         choice.never = error.what();
-      } catch (const std::exception& error) {  // a temporary cause, e.g. another job, the disk or Slurm
+      } catch (const std::exception& error) {  // the cause is temporary, e.g. another job, the disk or Slurm
         trouble = error.what();
       }
       if (!trouble.empty()) {
@@ -360,7 +360,7 @@ void SlurmDriver::place(Seen& seen, Nanos now) {
     try {
       slurm_.set_nodes(seen.job.id, to_text(seen.mark), hosts);
     } catch (const SlurmError& error) {
-      // Drop the plan. The next step places the job again. After kMaxPlacements failures Slurm decides.
+      // Drop the plan. The next step places the job again. After kMaxPlacements failures, Slurm chooses the nodes.
       depart(seen.id);
       seen.mark.plan.reset();
       if (++memory.placements < kMaxPlacements) throw;
@@ -484,7 +484,7 @@ void SlurmDriver::refresh_heartbeat() {
     heartbeat_trouble_ = wrong;
     return;
   }
-  // Valid for three intervals plus 15 s, because each step may wait for Slurm's programs.
+  // The heartbeat is valid for three intervals plus 15 s, because each step may wait for Slurm's programs.
   const std::int64_t holds = 3 * (options_.interval.count / 1'000'000'000) + 15;
   std::error_code problem;
   std::filesystem::create_directories(options_.heartbeat.parent_path(), problem);

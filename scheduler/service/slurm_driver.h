@@ -3,24 +3,24 @@
 //
 //   job is held      The driver ranks placements on Slurm's free nodes and chooses the best. It writes the nodes
 //                    (ReqNodeList) and the plan (AdminComment) into the job, and releases the job.
-//   job is released  If it does not start within `start_patience`, the driver holds the job and places it again, on
+//   job is released  If the job does not start within `start_patience`, the driver holds it and places it again, on
 //                    other nodes if possible. If the job does not start there either, Slurm decides where it runs.
 //   no placement     There are too few free nodes, or there is another reason, such as a disk that cannot be written.
 //                    After `longest_hold`, or at once if the job can never be placed, the driver releases the job
 //                    without nodes. The job then waits in Slurm's queue like any other job.
-//   job starts       If its nodes differ from the plan, or if it has no plan, the job arrives in the service with these
-//                    nodes and gets a plan then. Its tasks wait a moment for the plan (spank_mltcp.c).
+//   job starts       If the job has no plan, or a plan for other nodes, it arrives in the service with its nodes and
+//                    gets a new plan. Its tasks wait a moment for the plan (spank_mltcp.c).
 //   job ends         The job departs from the service.
 //
 // Each step compares the states of Slurm and of the service and corrects the difference, so missed events do not
-// matter. After a restart of Slurm or of the service, the first step finds all jobs that have arrived, started or ended
-// meanwhile. If a plan changes because other jobs arrive or depart, the driver writes it to the job's comment. Tasks
-// that start later get the new plan.
+// matter. After a restart of Slurm or of the service, the first step finds all jobs that arrived, started or ended
+// during the restart. If a plan changes because other jobs arrive or depart, the driver writes it to the job's comment.
+// Tasks that start after this change get the new plan.
 //
 // The driver ignores jobs that their users hold (SlurmMark::held) until the users release them.
 //
-// Each step refreshes a heartbeat file. job_submit.lua holds jobs only while this file is fresh. The driver does not
-// refresh it while the service cannot write its journal.
+// Each step refreshes a heartbeat file. job_submit.lua holds jobs only while this file is fresh. While the service
+// cannot write its journal, the driver does not refresh the file.
 #pragma once
 
 #include <atomic>
@@ -47,7 +47,7 @@ struct SlurmDriverOptions {
   Nanos start_patience = Nanos(60'000'000'000);  ///< maximum time for a released job to start
   Nanos longest_hold = Nanos(60'000'000'000);    ///< maximum time to hold a job that cannot be placed
   std::uint32_t candidates = 10;                 ///< number of placements to compare for a job, 1 to 1000
-  std::filesystem::path heartbeat{};             ///< path of the heartbeat file; empty: no file
+  std::filesystem::path heartbeat{};             ///< path of the heartbeat file; if empty, there is no file
   /// Called with one line per event, by the thread that runs step().
   std::function<void(const std::string& line)> log{};
 };
@@ -126,7 +126,7 @@ class SlurmDriver {
   // State of the current step.
   std::vector<SlurmNode> nodes_;
   bool nodes_known_ = false;
-  std::map<std::string, std::uint32_t> promised_;  ///< by node: CPUs reserved for released jobs that have not started
+  std::map<std::string, std::uint32_t> promised_;  ///< by node: number of CPUs for released jobs that have not started
   std::string trouble_;                            ///< last logged problem with Slurm; empty if Slurm answers
   std::string heartbeat_trouble_;
   std::int64_t unix_s_ = 0;                          ///< Unix time at which the step began

@@ -4,9 +4,9 @@
 //   mltcp:{"profile":{...},"plan":{"number":3,"hosts":["n0","n1"],"slot_unix_ns":...,"slot_period_ns":...,
 //          "time_shift_ns":...,"score":1,"revision":17}}
 //
-// A plan without slots contains "reason" instead of the times. If there will be no plan, the mark contains "reason".
-// The driver preserves the text before and after the mark. Only reasons contain spaces, and no string contains braces
-// or escapes, so that a reader in C needs no JSON parser.
+// A plan without slots contains "reason" instead of the times. If the job will never have a plan, the mark contains
+// "reason" instead of "plan". The driver preserves the text before and after the mark. Only reasons contain spaces, and
+// no string contains braces or escapes, so that a reader in C needs no JSON parser.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct SlurmMark {
   std::string behind;                    //
   std::string profile;                   ///< the profile as JSON, for profile_from_text()
   std::string reason;                    ///< why there will be no plan; empty if there is or will be one
-  bool held = false;                     ///< whether the user submitted the job held, and must release it
+  bool held = false;                     ///< whether the user has held the job (sbatch -H) and must release it
   std::vector<std::string> asked_nodes;  ///< nodes that the user required, if a placement has replaced them
   using Plan = SlurmPlan;
   std::optional<Plan> plan;
@@ -46,8 +46,8 @@ struct SlurmMark {
   bool operator==(const SlurmMark&) const = default;
 };
 
-/// Returns whether `id` has the form of SlurmDriver::id_of(), e.g. "slurm-17-1764063600". Other clients must not use
-/// such ids: the driver assumes that a job with such an id has ended if Slurm does not know it.
+/// Returns whether `id` has the form of SlurmDriver::id_of(), e.g. "slurm-17-1764063600". Only the driver may use ids
+/// of this form. It assumes that a job with an id of this form has ended if Slurm does not know the job.
 bool is_slurm_id(std::string_view id);
 
 /// Returns nothing if the comment contains no mark, or an invalid one.

@@ -24,8 +24,8 @@
 namespace mltcp::capture {
 namespace {
 
-/// Size of an interface's ring. It holds 5 ms of packets at 10 Gbps, which is longer than the time between two polls of
-/// the writer.
+/// Size of an interface's ring in bytes. The ring holds 5 ms of packets at 10 Gbps, which is longer than the time
+/// between two polls of the writer.
 constexpr std::size_t kRingBytes = std::size_t{8} << 20;
 constexpr std::chrono::milliseconds kLookEvery{2};
 /// Packets of different interfaces are put in order if they are published within this time.
@@ -52,7 +52,7 @@ struct Capture::Inside {
   Inside(const CaptureOptions& options, std::string comment) : file(options, std::move(comment)) {}
   CaptureFile file;
   std::vector<InterfaceInfo> interfaces;
-  std::vector<std::uint64_t> unwritten;  ///< by interface: packets taken out of the ring that are in no file
+  std::vector<std::uint64_t> unwritten;  ///< for each interface: number of packets taken from the ring but not written
   Nanos started;
   Nanos latest;  ///< latest time of a packet
   bool is_running = false;

@@ -1,11 +1,13 @@
 // A capture: writes packets of one or several interfaces to a pcapng file, without disturbing the data path.
 //
-// In real time each interface has a ring of bytes between its thread, which is the only producer, and the capture's
-// thread, which writes the file in the order of time. If the ring is full, a packet is counted but not captured, so a
-// full or slow disk only costs packets of the capture. In virtual time packets are written at once, in the thread that
-// runs the network, and the file is the same in every run.
+// In real time each interface has a ring of bytes. Only the thread of the interface adds packets to the ring. The
+// capture's thread takes packets from all rings and writes them to the file in the order of time. If the ring is full,
+// a packet is counted but not captured. So with a full or slow disk the capture loses packets, but the data path does
+// not wait. In virtual time packets are written at once, in the thread that runs the network, and the file is the same
+// in every run.
 //
-// The data path uses CapturedIo (captured_io.h) and FrameTap (transport/ethernet/frame_tap.h), and these use Tap.
+// On the data path, a CapturedIo (captured_io.h) or a forwarding port (transport/ethernet/frame_tap.h) passes packets
+// to a Tap.
 #pragma once
 
 #include <atomic>
@@ -35,11 +37,12 @@ class Tap final : public encap::FrameTap {
   Tap(const Tap&) = delete;
   Tap& operator=(const Tap&) = delete;
 
-  /// Returns the time to pass with packets: the time of the network in virtual time, the time since 1970 in real time.
+  /// Returns the time that callers pass to received() and sent(). In virtual time it is the time of the network, in
+  /// real time the time since 1970.
   [[nodiscard]] Nanos now() const;
   void received(const RxPacket& packet, Nanos time) noexcept;
   void sent(const TxPacket& packet, Nanos time) noexcept;
-  /// Records an Ethernet frame. For interfaces made by Capture::add_ethernet().
+  /// Records an Ethernet frame. Call this function only on a Tap from Capture::add_ethernet().
   void frame(Way way, std::span<const std::byte> first, std::size_t frame_bytes) noexcept override;
 
   /// seen() is the number of packets of the interface. dropped() is the number of these packets that are not in the
@@ -56,7 +59,7 @@ class Tap final : public encap::FrameTap {
   Capture& capture_;
   const std::uint32_t number_;
   const Address own_;
-  const std::uint32_t snap_bytes_;  ///< maximum bytes of a packet that are put into the ring
+  const std::uint32_t snap_bytes_;  ///< maximum number of bytes of a packet that are put into the ring
   std::unique_ptr<Inside> inside_;
   std::atomic<std::uint64_t> seen_{0};
   std::atomic<std::uint64_t> dropped_{0};
@@ -75,8 +78,8 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   /// Adds an interface whose UDP payloads are recorded. The capture adds IP and UDP headers like those that the
-  /// datapath sends: addresses, ECN codepoint, DSCP class selector, and a TTL of 64 minus `hops`. Call before start().
-  /// The tap is owned by the capture.
+  /// datapath sends: addresses, ECN codepoint, DSCP class selector, and a TTL of 64 minus the packet's hops. Call
+  /// before start(). The tap is owned by the capture.
   Tap& add(std::string name, std::string description, const Address& own);
   /// Adds an interface for Ethernet frames. Call before start(). The tap is owned by the capture.
   Tap& add_ethernet(std::string name, std::string description);
@@ -86,7 +89,7 @@ class Capture {
 
   struct Summary {
     std::uint64_t seen = 0;
-    std::uint64_t dropped = 0;  ///< packets of `seen` that are not in the file
+    std::uint64_t dropped = 0;  ///< number of the `seen` packets that are not in the file
     bool is_full = false;       ///< whether the file has reached its maximum size
     std::string failure;        ///< why the file is incomplete; empty if there was no error
     std::string file;           ///< name of the file, or of the newest of several files
@@ -94,8 +97,8 @@ class Capture {
   /// Ends the capture: writes the remaining packets and the counters of each interface. Call when no thread records
   /// packets any more. May be called repeatedly.
   Summary finish();
-  /// Returns the result of finish() for people: "132 packets in run.pcapng", and which packets are missing. Sets
-  /// `is_complete` to whether no packet is missing.
+  /// Returns the result of finish() as text for people: "132 packets in run.pcapng", and why packets are missing. Sets
+  /// `is_complete` to true if no packet is missing, or else to false.
   static std::string to_text(const Summary& summary, bool& is_complete);
 
  private:

@@ -25,7 +25,7 @@ constexpr std::size_t kFrame = 12;  ///< overhead of a block: its type, and its 
 constexpr std::size_t kPacketHeader = 20;  ///< header in a packet block: interface, time, captured and original length
 constexpr std::size_t kLongestBlock = std::size_t{16} << 20;
 constexpr std::size_t kMaxInterfaces = 65'536;
-/// Maximum bytes of a packet that are examined.
+/// Maximum number of bytes of a packet that are examined.
 constexpr std::size_t kLongestPacket = encap::kMaxHeaderBytes + 16 * kMaxTags + encap::kMaxPayloadBytes;
 
 std::uint32_t word(std::span<const std::byte> bytes, std::size_t at) {
@@ -209,8 +209,8 @@ class Reader {
     if (found == Found::none) note_unread(frame.subspan(encap::kEthernetBytes));
   }
 
-  /// Counts an IP packet in which no claim was found if it may still contain one: a fragment, or an IPv6 packet with an
-  /// extension header.
+  /// Counts an IP packet in which no claim was found, if it is a fragment or has an IPv6 extension header. It may
+  /// contain a claim.
   void note_unread(std::span<const std::byte> ip) {
     constexpr std::size_t v4_bytes = 20;
     constexpr std::size_t v6_bytes = 40;

@@ -11,11 +11,11 @@
 namespace mltcp::capture {
 
 struct CaptureClaims {
-  JobClaims received;  ///< claims in packets that an interface received, or whose direction the file does not state
+  JobClaims received;  ///< claims in packets that were received, or whose direction is not in the file
   JobClaims sent;
   std::uint64_t packets = 0;      ///< packets of any kind
-  std::uint64_t cut_packets = 0;  ///< packets that were cut before the position of a possible claim
-  /// Packets of link types that are not supported, such as that of the interface "any".
+  std::uint64_t cut_packets = 0;  ///< packets whose captured bytes end before a possible claim
+  /// Packets whose link type is not supported, for example packets of Linux's interface "any".
   std::uint64_t other_packets = 0;
   std::uint16_t other_link = 0;    ///< link type of one of the packets in `other_packets`
   std::uint64_t deep_packets = 0;  ///< packets with more than kMaxTags tags and labels
@@ -36,7 +36,7 @@ bool is_capture(const std::string& file);
 bool is_classic_capture(const std::string& file);
 
 /// Reads a pcapng file (draft-ietf-opsawg-pcapng) in this machine's byte order, block by block. Throws InputError
-/// "`name`: cause; cure" if `in` is no such file, or if a block is inconsistent.
+/// "`name`: cause; cure" if `in` is not a pcapng file, or if a block is inconsistent.
 CaptureClaims read_claims(std::istream& in, const std::string& name);
 
 }  // namespace mltcp::capture

@@ -1,4 +1,4 @@
-// A PacketIo that records the packets of another PacketIo. It exists only during a capture, so programs without
+// A PacketIo that records the packets of another PacketIo. Only captures create CapturedIos, so programs without
 // captures have no overhead.
 #pragma once
 
@@ -17,7 +17,7 @@ class CapturedIo final : public PacketIo {
   /// `io` and `tap` must outlive the CapturedIo.
   CapturedIo(PacketIo& io, Tap& tap) : io_(io), tap_(tap) {}
 
-  /// Sets the result of feeders(): the captured counterparts of the feeders of `io`. They must outlive the CapturedIo.
+  /// Sets the result of feeders(): one CapturedIo for each feeder of `io`. The feeders must outlive this object.
   void set_feeders(std::vector<PacketIo*> feeders) { feeders_ = std::move(feeders); }
 
   [[nodiscard]] const Limits& limits() const override { return io_.limits(); }

@@ -10,7 +10,7 @@ namespace mltcp::encap {
 namespace {
 
 /// Returns whether a UDP payload is a packet of the transport. The magic number alone is no proof, because any payload
-/// may begin with it by chance. If the payload is cut and its checksum covers missing bytes, the checksum is not
+/// may begin with it by chance. If the capture has cut off bytes that the checksum covers, the checksum is not
 /// verified.
 bool is_packet(std::span<const std::byte> payload, bool is_cut) {
   wire::Header header;

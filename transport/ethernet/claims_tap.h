@@ -10,8 +10,7 @@
 
 namespace mltcp::encap {
 
-/// Counts each frame that the port receives once, no matter whether the frame is forwarded to one port, to several
-/// ports, or dropped.
+/// Counts each received frame exactly once, even if the port forwards the frame to several ports or drops it.
 class ClaimsTap final : public FrameTap {
  public:
   /// `claims` and `next` must outlive the tap. The tap passes every frame to `next`, which may be null.
@@ -25,11 +24,11 @@ class ClaimsTap final : public FrameTap {
   enum class Found : std::uint8_t {
     none,
     claim,
-    cut,  ///< `first` is too short to decide
+    cut,  ///< `first` is too short to show whether there is a claim
   };
   /// Adds the claim of a frame to `claims` if the frame is a packet with data of a job. `first` has the first bytes of
   /// the frame, which may have one VLAN tag. A sealed packet is recognised by its header. An unsealed packet is
-  /// recognised by its checksum, which is not verified if bytes that it covers are missing.
+  /// recognised by its checksum, but the checksum is not verified if `first` does not contain all bytes that it covers.
   static Found count_claims(std::span<const std::byte> first, std::size_t frame_bytes, JobClaims& claims) noexcept;
 
  private:

@@ -32,7 +32,8 @@ constexpr std::uint16_t kDontFragment = 0x4000;
 constexpr std::uint16_t kMoreFragmentsOrOffset = 0x3FFF;
 
 constexpr std::uint16_t fold(std::uint64_t total) {
-  // Adding the number rotated by half its width leaves the end-around carry sum in the upper half.
+  // Adds the number rotated by half its width. The upper half of the result is the end-around carry sum of the two
+  // halves.
   total += std::rotl(total, 32);
   auto half = static_cast<std::uint32_t>(total >> 32);
   half += std::rotl(half, 16);
@@ -43,7 +44,7 @@ constexpr bool is_tag(std::uint16_t ether_type) {
   return ether_type == kEtherTypeVlan || ether_type == kEtherTypeServiceTag;
 }
 
-/// Sums `size` bytes, and copies them if `copy`. `copy` is a template parameter to avoid branches.
+/// Sums `size` bytes, and copies them if `copy` is true. `copy` is a template parameter to avoid branches.
 template <bool copy>
 inline std::uint64_t sum_words(std::byte* destination, const std::byte* source, std::size_t size) {
   std::uint64_t total = 0;
@@ -56,7 +57,7 @@ inline std::uint64_t sum_words(std::byte* destination, const std::byte* source, 
     total += (word & 0xFFFF'FFFF) + (word >> 32);
   }
   if (size != 0) {
-    std::uint64_t word = 0;  // padded with zeros
+    std::uint64_t word = 0;  // the last bytes, padded with zeros
     std::memcpy(&word, source, size);
     if constexpr (copy) std::memcpy(destination, source, size);
     total += (word & 0xFFFF'FFFF) + (word >> 32);
@@ -71,8 +72,8 @@ std::uint16_t portable_pass(void* destination, const void* source, std::size_t s
 
 #if defined(__x86_64__)
 
-// Sums `size` bytes, and copies them unless `destination` is null. It is one function for both uses, because GCC does
-// not inline a function of another target, so that a template would not be faster.
+// Sums `size` bytes, and copies them unless `destination` is null. One function serves both purposes. A template would
+// not be faster, because GCC does not inline functions that are compiled for another target.
 __attribute__((target("avx2"))) std::uint16_t avx2_pass(void* destination, const void* source, std::size_t size) {
   auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
@@ -136,7 +137,7 @@ std::uint64_t sum_v6(const Headers& headers) {
 /// Returns the checksum field for a partial sum.
 constexpr std::uint16_t complement(std::uint16_t partial) { return static_cast<std::uint16_t>(~partial); }
 
-/// A valid IP header: its length, and the length of the UDP header and payload.
+/// A valid IP header: its length, and the length of the UDP header with the payload, in bytes.
 struct Ip {
   std::size_t header_bytes = 0;
   std::size_t udp_bytes = 0;

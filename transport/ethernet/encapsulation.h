@@ -35,9 +35,9 @@ inline constexpr std::size_t kMaxPayloadBytes = 65535 - kIpv4Bytes - kUdpBytes;
 // The Internet checksum (RFC 1071).
 //
 // A partial sum is the ones' complement sum of the bytes as 16-bit words in native byte order, folded to 16 bits; an
-// odd last byte is padded by a zero. Ones' complement addition is independent of byte order, so only words that are
-// written to a packet are swapped. Partial sums of adjacent pieces are combined by `join`, which must know whether the
-// second piece starts at an odd offset.
+// odd last byte is padded by a zero. Ones' complement addition is independent of byte order, so bytes are swapped only
+// in words that are written to a packet. Partial sums of adjacent pieces are combined by `join`, which must know
+// whether the second piece starts at an odd offset.
 
 /// Returns the partial sum of `size` bytes.
 std::uint16_t sum(const void* data, std::size_t size);
@@ -72,8 +72,8 @@ struct Headers {
   Address source;  ///< source and destination are both IPv4 or both IPv6
   Address destination;
   Ecn ecn = Ecn::not_ect;
-  /// Priority, 0 to 7. It is written as the DSCP that a DscpMap gives, and into the tag if there is one. It is read
-  /// from the DSCP only, because a tag is local to its segment and rewritten by bridges.
+  /// Priority, 0 to 7. write_headers() writes it as the DSCP that a DscpMap gives, and also into the tag if there is
+  /// one. The parsers read the priority from the DSCP only, because bridges rewrite tags.
   std::uint8_t priority = 0;
   std::uint8_t time_to_live = kTimeToLive;  ///< TTL or hop limit; each router decrements it
   /// VLAN identifier of the 802.1Q tag, 1 to kMaxVlan; 0 if there is no tag. When a frame is read, 0 can also mean a
@@ -109,7 +109,8 @@ constexpr std::uint8_t hops_of(const Headers& headers) {
   return headers.time_to_live < kTimeToLive ? static_cast<std::uint8_t>(kTimeToLive - headers.time_to_live) : 0;
 }
 
-/// Returns the length of the headers before the payload of a packet to `destination` in VLAN `vlan`; 0 means untagged.
+/// Returns the length of the headers before the payload of a packet to `destination` in VLAN `vlan`. If `vlan` is 0,
+/// the frame has no tag.
 inline std::size_t header_bytes(const Address& destination, std::uint16_t vlan = 0) {
   return (destination.is_v4() ? kIpv4OverheadBytes : kIpv6OverheadBytes) + (vlan != 0 ? kVlanBytes : 0);
 }
@@ -125,7 +126,8 @@ struct Offload {
 
 /// Writes the headers of a packet with `payload_bytes` bytes of UDP payload (at most kMaxPayloadBytes) whose partial
 /// sum is `payload_sum`. Returns the length of the headers, which is header_bytes(headers.destination, headers.vlan).
-/// `out` must have space for them. Sets "don't fragment", and all checksums except those of `offload`.
+/// `out` must have space for the headers. Sets "don't fragment". Computes all checksums except those that `offload`
+/// leaves to the NIC.
 std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std::uint16_t payload_sum, std::byte* out,
                           const DscpMap& dscp = kClassSelectors, Offload offload = {});
 
@@ -133,20 +135,22 @@ std::size_t write_headers(const Headers& headers, std::size_t payload_bytes, std
 enum class Reject : std::uint8_t {
   none,              ///< accepted
   truncated,         ///< shorter than its headers, or than the lengths stated in them
-  not_ip,            ///< not the EtherType of IP (also after one tag), or an inconsistent IP version number
+  not_ip,            ///< the EtherType (after at most one tag) is not IP, or does not match the IP version number
   not_udp,           ///< a protocol other than UDP, or an IPv6 extension header other than a fragment header
   fragment,          ///< a fragment of an IP packet
   bad_ip_checksum,   ///< wrong checksum of the IPv4 header
   bad_udp_checksum,  ///< wrong UDP checksum, or a missing one over IPv6
   bad_length,        ///< inconsistent lengths
   oversized,         ///< exceeds the port's MTU (decided by the datapath)
-  not_for_us,  ///< another MAC address, IP address or port (decided by the datapath), or an IPv4-mapped address in IPv6
+  /// Not addressed to this host's MAC address, IP address or port (decided by the datapath), or an IPv4-mapped address
+  /// in IPv6.
+  not_for_us,
 };
 inline constexpr std::size_t kRejects = static_cast<std::size_t>(Reject::not_for_us) + 1;
 /// Returns the reason in words, such as "truncated" or "bad UDP checksum".
 std::string_view to_text(Reject reject);
 
-/// Whether to verify the UDP checksum: `no` in switches, or if the NIC has verified it.
+/// Whether to verify the UDP checksum: `no` in switches, or if the NIC has verified the checksum.
 enum class VerifyUdp : bool { no, yes };
 enum class VerifyIp : bool { no, yes };  ///< whether to verify the checksum of the IPv4 header
 
@@ -162,8 +166,8 @@ struct Frame {
 Reject parse(std::span<const std::byte> bytes, VerifyUdp verify, Frame& out, VerifyIp verify_ip = VerifyIp::yes,
              const DscpMap& dscp = kClassSelectors);
 
-// To parse a frame in several pieces, call parse_headers(). Then call udp_checksum_holds() with the partial sum of the
-// payload, which join() computes from the sums of its pieces.
+// To parse a frame that is stored in several pieces, call parse_headers(). Then call udp_checksum_holds() with the
+// partial sum of the payload, which join() computes from the sums of its pieces.
 
 /// Position of a frame's payload.
 struct Layout {
@@ -173,8 +177,8 @@ struct Layout {
 };
 
 /// Parses the headers of a frame of `frame_bytes` bytes, without verifying the UDP checksum. `first` has the first
-/// bytes of the frame. If it does not contain all headers, the frame is rejected as truncated; kMaxHeaderBytes are
-/// always enough.
+/// bytes of the frame. If `first` does not contain all headers, the frame is rejected as truncated. kMaxHeaderBytes
+/// bytes are always enough.
 Reject parse_headers(std::span<const std::byte> first, std::size_t frame_bytes, Layout& out,
                      VerifyIp verify_ip = VerifyIp::yes, const DscpMap& dscp = kClassSelectors);
 
@@ -189,7 +193,7 @@ struct Glance {
   /// Priority of the outer tag (802.1Q or 802.1ad). Without a tag, the upper three bits of the IP packet's DSCP. 0 if
   /// there is neither.
   std::uint8_t priority = 0;
-  Ecn ecn = Ecn::not_ect;     ///< codepoint of the IP packet, after at most two tags
+  Ecn ecn = Ecn::not_ect;     ///< ECN codepoint of the IP packet, which may follow up to two tags
   std::size_t ip_offset = 0;  ///< offset of the IP packet; 0 if there is none
 };
 
@@ -205,8 +209,8 @@ enum class FrameFault : std::uint8_t {
 /// invalid IP packet is treated as if there were no IP packet. `out` is valid only if the result is FrameFault::none.
 FrameFault glance(std::span<const std::byte> bytes, std::size_t frame_bytes, Glance& out);
 
-/// Returns whether the frame has a complete TCP segment or UDP datagram with a wrong checksum. Kernels leave such
-/// checksums to the NIC. `seen` is the result of glance() for `frame`.
+/// Returns whether the frame has a complete TCP segment or UDP datagram with a wrong checksum. A local kernel sends
+/// frames with wrong checksums if it leaves checksums to the NIC. `seen` is the result of glance() for `frame`.
 bool transport_checksum_is_wrong(std::span<const std::byte> frame, const Glance& seen);
 
 /// Sets the ECN codepoint of the IP packet in `frame` to CE and updates the IPv4 header checksum. If glance() would

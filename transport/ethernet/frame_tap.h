@@ -1,4 +1,4 @@
-// An observer of the frames at a forwarding port, such as a capture.
+// An observer, such as a capture, of the frames at a forwarding port.
 #pragma once
 
 #include <cstddef>

@@ -57,7 +57,7 @@ class FrameWriter {
   }
 
   /// Writes `packet`, which must be sendable, as a frame to `destination`. Writes the payload only if `copies_payload`;
-  /// if not, the caller must add it. Returns the number of bytes written. `frame` must have space for them.
+  /// if not, the caller must add it. Returns the number of bytes written. `frame` must have space for these bytes.
   std::size_t write(const TxPacket& packet, const MacAddress& destination, std::byte* frame, bool copies_payload) {
     const std::size_t header = packet.header.size();
     const std::size_t payload = packet.payload.size();

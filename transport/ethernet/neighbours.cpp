@@ -2,8 +2,8 @@
 //
 // The table is a hash table with chains of indices into a fixed array. One heap stores all timers. There are two LRU
 // lists, one for resolved and one for unreachable entries. A full table evicts unreachable entries first, then the
-// least recently used resolved entry. Entries being resolved are never evicted, so that at most `max_entries` requests
-// are sent per `retry`, whatever causes them.
+// least recently used resolved entry. Entries being resolved are never evicted. So this host sends at most
+// `max_entries` requests per `retry`, whatever causes the requests.
 #include "mltcp/transport/ethernet/neighbours.h"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ constexpr std::uint8_t kTargetLinkLayer = 2;
 constexpr std::uint8_t kSolicitedFlag = 0x40;
 constexpr std::uint8_t kOverrideFlag = 0x20;
 
-/// Minimum time between two defences of the own address (RFC 5227 section 1.1, DEFEND_INTERVAL).
+/// Minimum time between two defences of this host's address (RFC 5227 section 1.1, DEFEND_INTERVAL).
 constexpr Nanos kDefendInterval{10'000'000'000};
 constexpr Nanos kDay{86'400'000'000'000};
 
@@ -160,8 +160,8 @@ Neighbours::Neighbours(const NeighbourConfig& config) : config_(config) {
   if (config_.gateway == Address::v4(0, 0)) config_.gateway = {};
   if (config_.gateway != Address{}) {
     const Address& gateway = config_.gateway;
-    // In many clouds a host's prefix is only its own address, and the gateway is on the segment although it is outside
-    // the prefix.
+    // In many clouds a host's prefix contains only the host's own address. The gateway is then outside the prefix, but
+    // on the segment.
     const bool on_segment =
         gateway.is_v4() == v4_ && (same_prefix(gateway.ip, own_, mask_) || config_.prefix_bits == max_bits ||
                                    (!v4_ && is_link_local(gateway.ip)));
@@ -240,7 +240,8 @@ void Neighbours::unlink(std::uint32_t id) {
 }
 
 void Neighbours::link(std::uint32_t id, std::uint32_t list) {
-  // The list is circular: the sentinel's `older` is the most recently used entry, its `newer` the next to be evicted.
+  // The list is circular. The sentinel's `older` is the most recently used entry. The sentinel's `newer` is the next
+  // entry to be evicted.
   if (entries_[list].older == id) return;
   unlink(id);
   Entry& entry = entries_[id];
@@ -544,7 +545,8 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
     Entry& entry = entries_[id];
     const bool asking = entry.phase == Phase::incomplete || entry.phase == Phase::probe;
     if (asking && entry.questions < config_.max_questions) {
-      // The first request for a stale entry is unicast to its last address, which disturbs no other host.
+      // The first request for a stale entry is sent only to the entry's last MAC address, so that it disturbs no other
+      // host.
       const bool direct = entry.phase == Phase::probe && entry.questions == 0;
       ++entry.questions;
       entry.was_asked = true;
@@ -565,7 +567,7 @@ std::size_t Neighbours::frame(std::span<std::byte> out, Nanos now) {
     } else if (entry.phase == Phase::reachable) {
       set_fresh(id, false, now);
     } else {
-      erase(id);  // the entry has been unreachable for long enough
+      erase(id);  // the entry has been unreachable for the time `retry`
     }
   }
   return 0;

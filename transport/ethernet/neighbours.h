@@ -5,8 +5,8 @@
 //
 // Only requested addresses are learnt. Entries change only by a reply to a request, or as the protocol allows (RFC 826
 // "Packet Reception", RFC 4861 sections 7.2.3 and 7.2.5). So unsolicited frames can neither fill the table nor take
-// over an address. Destinations outside the own prefix use the gateway's MAC address. Neither protocol is
-// authenticated: any host on the segment can reply in the name of another host.
+// over an address. Packets to destinations outside this host's prefix go to the gateway's MAC address. Neither protocol
+// is authenticated: any host on the segment can reply in the name of another host.
 #pragma once
 
 #include <array>
@@ -28,17 +28,19 @@ struct NeighbourConfig {
   encap::MacAddress mac{};
   Address own;                     ///< own IP address; the port is not used
   std::uint32_t prefix_bits = 24;  ///< prefix length of the segment: 1 to 32 for IPv4, 1 to 128 for IPv6
-  /// IP address of a router on the segment. It must be within the prefix or link-local (IPv6), but may be any address
-  /// if the prefix is a single address. All zeros if there is no router; only the segment can then be reached.
+  /// IP address of a router on the segment. If the prefix contains several addresses, the router's address must be in
+  /// the prefix or link-local (IPv6). All zeros if there is no router; packets then only reach hosts on the segment.
   Address gateway;
-  /// VLAN of the 802.1Q tag, 1 to 4094, of sent frames. Frames received from other VLANs are ignored. 0 if sent frames
-  /// have no tag; received frames are then accepted with any tag.
+  /// VLAN in the 802.1Q tag of sent frames, 1 to 4094. Frames received from other VLANs are then ignored. 0 if sent
+  /// frames have no tag; received frames are then accepted with any tag.
   std::uint16_t vlan = 0;
   std::uint32_t max_entries = 4096;  ///< maximum number of entries, 1 to 1 048 576
   Nanos retry{1'000'000'000};        ///< interval between requests; above 0, at most a day
-  /// Maximum number of requests, 1 to 255. If there is no reply, the neighbour is unreachable for another `retry`.
+  /// Maximum number of requests, 1 to 255. If no request is answered, the neighbour then counts as unreachable for the
+  /// time `retry`.
   std::uint32_t max_questions = 3;
-  Nanos fresh_for{30'000'000'000};  ///< age after which an entry that is in use is requested again; at most a day
+  /// Time after which the address of an entry in use is requested again; at most a day.
+  Nanos fresh_for{30'000'000'000};
 };
 
 struct NeighbourCounters {
@@ -46,7 +48,7 @@ struct NeighbourCounters {
   std::uint64_t answers = 0;      ///< replies and solicited advertisements sent
   std::uint64_t learnt = 0;       ///< entries that were resolved
   std::uint64_t changed = 0;      ///< resolved entries whose MAC address changed
-  std::uint64_t conflicts = 0;    ///< frames of another host that uses our address
+  std::uint64_t conflicts = 0;    ///< frames of another host that uses this host's address
   std::uint64_t malformed = 0;    ///< invalid frames of ARP or Neighbour Discovery
   std::uint64_t unreachable = 0;  ///< neighbours that did not reply
   /// Evicted entries, and entries or replies for which there was no space.
@@ -58,7 +60,7 @@ class Neighbours {
  public:
   static constexpr std::size_t kLongestFrame = 128;
 
-  /// Throws InputError if `config` is out of range. Allocates all memory here.
+  /// Throws InputError if `config` is out of range. The constructor allocates all memory.
   explicit Neighbours(const NeighbourConfig& config);
   ~Neighbours() = default;
   Neighbours(const Neighbours&) = delete;
@@ -74,9 +76,9 @@ class Neighbours {
     encap::MacAddress mac{};
   };
   /// Returns the state of the next hop for packets to `destination`. If the next hop is not resolved or no longer
-  /// fresh, a request becomes due in frame(). The following are unreachable without a request: the own address,
-  /// addresses of the other IP version, broadcast, multicast, loopback and unspecified addresses, and a neighbour that
-  /// does not fit into the table because all entries are being resolved.
+  /// fresh, a request becomes due in frame(). The following are unreachable without a request: this host's address;
+  /// addresses of an IP version that this host does not use; broadcast, multicast, loopback and unspecified addresses;
+  /// neighbours that do not fit into the table because all entries are being resolved.
   Found find(const Address& destination, Nanos now);
 
   /// Processes a received frame that is not for the transport, with or without 802.1Q tag. Returns true if it is a
@@ -84,14 +86,14 @@ class Neighbours {
   bool receive(std::span<const std::byte> frame, Nanos now);
 
   /// Writes the next frame that is due into `out`, which must have at least kLongestFrame bytes. Returns the length of
-  /// the frame; 0 if none is due. Call it until it returns 0: after receive(), after find() of an unresolved address,
-  /// and at deadline().
+  /// the frame; 0 if none is due. Call frame() until it returns 0: after receive(), after find() of an unresolved
+  /// address, and at deadline().
   std::size_t frame(std::span<std::byte> out, Nanos now);
   /// Returns the time at which a frame becomes due or an entry changes its state without another call; Nanos::never()
   /// if there is no such time.
   [[nodiscard]] Nanos deadline() const;
 
-  /// Makes the next frame() announce the own address, by a gratuitous ARP or an unsolicited advertisement.
+  /// Makes the next frame() announce this host's address, by a gratuitous ARP or an unsolicited advertisement.
   void announce();
 
   /// Returns a number that changes whenever an entry is resolved, changes, becomes stale, becomes unreachable, or may
@@ -159,8 +161,7 @@ class Neighbours {
   SipKey key_{};
   std::uint32_t free_ = kNone;
   DeadlineHeap timers_;
-  std::array<Answer, 32>
-      answers_{};  ///< ring of pending replies; requests for one host come a few times a second at most
+  std::array<Answer, 32> answers_{};  ///< ring of pending replies; requests for this host's address are rare
   std::size_t first_answer_ = 0;
   std::size_t answer_count_ = 0;
   bool announce_ = false;

@@ -1,5 +1,5 @@
 // Address resolution for datapaths that build their own frames. Combines a neighbour table (Neighbours), a cache of
-// recently used routes, and a queue of frames that wait until a neighbour is resolved, as a kernel does. Performs no
+// recently used routes, and, as in a kernel, a queue of frames that wait until a neighbour is resolved. Performs no
 // input or output itself. Single-threaded.
 //
 // `Frame` identifies a frame that is complete except for its destination MAC address. It is the datapath's pointer to a
@@ -75,8 +75,8 @@ class Resolver {
   /// ignored.
   [[nodiscard]] bool is_due() const { return control_; }
   [[nodiscard]] bool is_due(Nanos now) const { return control_ || now >= neighbours_.deadline(); }
-  /// Returns the latest time for the next call of frame() and flush() if no frame arrives before; 0 if they are due
-  /// now.
+  /// Returns the latest time for the next call of frame() and flush(); 0 if they are due now. An arriving frame may
+  /// require an earlier call.
   [[nodiscard]] Nanos deadline() const { return control_ ? Nanos() : neighbours_.deadline(); }
 
   /// Writes the next due ARP or Neighbour Discovery frame to `out` and returns its length, like Neighbours::frame().

@@ -19,7 +19,7 @@ struct AckBatch {
 
 /// Lends an AckBatch to each connection of a burst, from a pool that stays in the CPU cache.
 struct AckBatches {
-  std::vector<AckBatch> batches;      ///< one batch for each packet of a burst
+  std::vector<AckBatch> batches;      ///< enough for a burst in which each packet belongs to another connection
   std::size_t used = 0;               ///< number of batches lent; the shard sets it to 0 after the burst
   std::vector<RangeSet::Range> news;  ///< scratch space of SentPackets::on_ack()
 

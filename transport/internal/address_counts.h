@@ -1,7 +1,7 @@
-// Counts the connections from each address, so that one address cannot occupy all slots. Counts only proven addresses,
-// at which the peer has shown that it receives packets. A host may use any address of its 64-bit IPv6 subnet (RFC
-// 4862), so all addresses of a subnet count as one. Exceptions are address ranges that many hosts share: link-local
-// addresses (fe80::/10) and IPv4 hosts behind a translator (64:ff9b::/96, RFC 6052).
+// Counts the connections from each address, so that one address cannot occupy all slots. Only proven addresses are
+// counted: addresses at which the peer has shown that it receives packets. A host may use any address of its 64-bit
+// IPv6 subnet (RFC 4862), so all addresses of a subnet count as one. Exceptions are address ranges that many hosts
+// share: link-local addresses (fe80::/10) and IPv4 hosts behind a translator (64:ff9b::/96, RFC 6052).
 #pragma once
 
 #include <algorithm>
@@ -34,8 +34,8 @@ class AddressCounts {
 
   /// Constructs an object without a limit. It counts nothing, and has_share() always returns false.
   AddressCounts() : counts_(0, Hash{}) {}
-  /// `max` is the maximum number of connections per address, 1 or more. `key` is the key of the hash, so that peers
-  /// cannot choose addresses that share a bucket.
+  /// `max` is the maximum number of connections per address, 1 or more. `key` is the secret key of the hash function.
+  /// It prevents peers from choosing addresses that share a bucket.
   AddressCounts(std::uint32_t max, const SipKey& key) : max_(max), counts_(0, Hash{key}) {}
 
   [[nodiscard]] std::uint32_t of(const Address& address) const {
@@ -43,8 +43,8 @@ class AddressCounts {
     const auto found = counts_.find(network_of(address));
     return found == counts_.end() ? 0 : found->second;
   }
-  /// Returns whether the address has reached its maximum number of connections, not counting `leaving` connections that
-  /// end to make room for the new one.
+  /// Returns whether the address has reached its maximum number of connections. `leaving` connections are not counted,
+  /// because they end to make room for a new connection.
   [[nodiscard]] bool has_share(const Address& address, std::uint32_t leaving = 0) const {
     return max_ != 0 && of(address) >= max_ + leaving;
   }

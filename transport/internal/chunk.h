@@ -10,9 +10,10 @@ enum class ChunkKind : std::uint8_t { data, connect, accept, credit, ping, close
 
 /// A frame that must be acknowledged.
 struct Chunk {
-  std::uint64_t message = 0;  ///< for data: the message of which the frame carries the bytes [offset, offset + length)
-  std::uint32_t offset = 0;   ///< for size_probe: the value of PathMtu::round()
-  std::uint16_t length = 0;   ///< for size_probe: the size of the packet in bytes
+  /// For data: number of the message; the frame carries its bytes [offset, offset + length).
+  std::uint64_t message = 0;
+  std::uint32_t offset = 0;  ///< for size_probe: the value of PathMtu::round()
+  std::uint16_t length = 0;  ///< for size_probe: the size of the packet in bytes
   ChunkKind kind = ChunkKind::data;
 };
 static_assert(sizeof(Chunk) == 16);

@@ -11,8 +11,8 @@ namespace {
 // Number of copies of CLOSE after abort(). One copy is sent per probe timeout, because CLOSE is not acknowledged.
 constexpr std::uint8_t kAbortCopies = 3;
 
-// Number of PINGs after a RESET of a sealed connection, and the minimum time between them. If a probe timeout is
-// longer, that is the time between them.
+// Number of PINGs after a RESET of a sealed connection, and the minimum time between two of them. If the probe timeout
+// is longer than this minimum, the PINGs are one probe timeout apart.
 constexpr std::int64_t kQuestionsAfterReset = 3;
 constexpr Nanos kMinBetweenQuestions{100'000'000};
 
@@ -97,21 +97,23 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
   if (peers >= max_packet_) return;
   max_packet_ = peers;
   mtu_.agree(peers);
-  // The controller's window is in units of this size. Restarting it is safe, because no data has been sent yet.
+  // The controller's window is in units of the packet size. The controller may be restarted, because no data has been
+  // sent yet.
   controller_ = cc::Controller(controller_.algorithm(), path());
   if (starts_at_min_window_) start_at_min_window(heard_);
   update_pacing();
 }
 
 void Connection::attach(std::uint32_t job) {
-  if (job == job_) return;  // detaching and attaching the open messages would end the job's burst
+  if (job == job_) return;  // removing the open messages and adding them again would end the job's burst
   if (job_ != kNoJob) links_->jobs[job_].on_messages(-sends_.open());
   job_ = job;
   if (job_ == kNoJob) return;
   JobState& state = links_->jobs[job_];
   state.on_messages(sends_.open());
   ack_ratio_flags_ = 0;
-  // The messages posted so far have round numbers of another job. They do not wait for this job's slots.
+  // The messages posted so far belong to rounds of another job's phase gate. A past round of this job's gate lets them
+  // be sent without waiting for a slot.
   sends_.set_rounds(state.gate.round() - 1);
 }
 
@@ -195,7 +197,7 @@ void Connection::end(Status status, wire::CloseReason reason, Nanos now) {
   abort_copy_at_ = now;
 }
 
-// If somebody redirects a packet of a sealed connection to another holder of the key, that host answers with RESET
+// If somebody redirects a packet of a sealed connection to another host that has the key, this host answers with RESET,
 // because it does not have the connection. So ask the peer before ending the connection.
 void Connection::on_reset(Nanos now) {
   if (!is_sealed_) {
@@ -265,8 +267,7 @@ ConnectionStats Connection::stats() const {
 
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);
-  // Before the peer's address is proven, an ACK is sent only together with ACCEPT, because there may be no room for a
-  // separate packet.
+  // Before the peer's address is proven, an ACK is sent only together with ACCEPT, because few bytes may be sent.
   const Nanos ack_at = is_proven_ ? received_.ack_deadline() : Nanos::never();
   if (state_ == State::draining) return std::min({ends_at_, ack_at, abort_copy_at_});
   Nanos next = std::min({sent_.loss_time(), sent_.probe_deadline(*config_), held_until_});
@@ -317,13 +318,13 @@ void Connection::on_probe_timeout(Nanos now) {
     return;
   }
   if (suspects_size(now)) return;
-  // The peer may refuse the oldest packet in flight while it waits for this end's final credit, so send the credit
+  // While the peer waits for this end's final credit, it may refuse the oldest packet in flight. So send the credit
   // again.
   if (state_ == State::flushing && receives_.credit_in_flight()) receives_.on_credit_lost();
-  // New data also serves as a probe if the peer is known to accept data, which a client does only after ACCEPT. After
-  // many unanswered probes the new data may belong to a message that the peer refuses.
+  // If the peer is known to accept data, new data serves as a probe. A client accepts data only after ACCEPT. After
+  // kProbesInVain probe timeouts, new data is no longer a probe, because it may belong to a message that the peer
+  // refuses.
   if (has_data() && sent_.any_acked() && sent_.probe_timeouts() < kProbesInVain) return;
-  // Probe with the contents of the oldest packet in flight.
   sent_.for_oldest_in_flight([this](const Chunk& chunk) { requeue(chunk); });
   due_.ping = true;
 }
@@ -361,8 +362,8 @@ void Connection::on_watch(Nanos now) {
 }
 
 // If no byte of an operation's message has been sent or received, the operation ends as if it had never been posted.
-// The operations after it move up without the peer's notice. If bytes have been sent or received, the connection must
-// end: the protocol cannot cancel part of a message, and the peer's operation must end as well.
+// The operations posted after it move up, which the peer does not notice. If bytes have been sent or received, the
+// connection must end: the protocol cannot cancel part of a message, and the peer's operation must end as well.
 void Connection::expire_operations(Nanos now) {
   constexpr std::uint64_t not_looked_for = ~std::uint64_t{0};
   DeadlineHeap& heap = deadlines_->heap;
@@ -439,13 +440,14 @@ void Connection::look_into_reset(Nanos now) {
     on_forgotten();
     return;
   }
-  // Send a PING even if packets are in flight, because their probe timeout may be late.
+  // Send a PING even if packets are in flight, because their probe timeout may expire too late.
   due_.ping = true;
   const Nanos between = std::max(sent_.probe_timeout(*config_), kMinBetweenQuestions);
   sealing_->ask_at = std::min(now + between, sealing_->reset_believed_at);
 }
 
-// The waiting packets may include packets from the peer. A flood of other packets postpones the end by at most `limit`.
+// The waiting packets may include packets from the peer. A flood of packets from other senders postpones the end by at
+// most `limit`.
 bool Connection::puts_off(Nanos limit, Nanos& end, Nanos now) {
   if (!links_->packets_wait || looks_put_off_ == kMaxLooksPutOff) return false;
   ++looks_put_off_;
@@ -471,7 +473,7 @@ void Connection::look_for_peer(Nanos now) {
   if (keep_alive.count == 0) return;
   Nanos ask_at = heard + keep_alive;
   if (ask_at <= now) {
-    // No PING is needed while packets are in flight, because these packets must be acknowledged as well.
+    // No PING is needed while packets are in flight, because the peer must acknowledge these packets anyway.
     due_.ping = due_.ping || (state_ != State::connecting && sent_.in_flight_packets() == 0);
     ask_at = now + keep_alive;
   }

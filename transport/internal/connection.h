@@ -57,10 +57,10 @@ class alignas(64) Connection {
 
   /// Starts the handshake at the client.
   void start_connect(std::uint64_t tag);
-  /// Server: accepts the connection that the peer has requested with `peer`. The connection is half open for at most
-  /// half_open_time(), until a packet from the peer shows that it has received ACCEPT. `is_proven`: whether the peer
-  /// has shown that it receives packets at its address. Until then this end sends at most three times as many bytes as
-  /// it has received.
+  /// Accepts a connection at the server. `peer` is the frame with which the peer has requested the connection. The
+  /// connection is half open until a packet shows that the peer has received ACCEPT, for at most half_open_time().
+  /// `is_proven`: whether the peer has shown that it receives packets at its address. As long as the address is not
+  /// proven, this end sends at most three times as many bytes as it has received.
   void start_accept(const wire::ConnectFrame& peer, std::uint64_t tag, bool is_proven, Nanos now);
 
   /// Starts with the minimum window, which then grows slowly. Call this function before start_connect() or
@@ -115,8 +115,8 @@ class alignas(64) Connection {
   /// has the key.
   void on_reset(Nanos now);
 
-  /// Opens a sealed packet, and writes its body to `out` if it was encrypted. Returns false if the packet must be
-  /// ignored: the peer did not seal it, it is a replay, or the connection is not sealed.
+  /// Opens a sealed packet, and writes the packet's body to `out` if the body was encrypted. Returns false if the
+  /// packet must be ignored: the peer did not seal it, it is a replay, or the connection is not sealed.
   [[nodiscard]] bool open(const RxPacket& packet, const wire::Header& header, std::span<std::byte> out,
                           wire::Reader& reader, Nanos now);
   /// Returns whether the packet must be ignored because the connection is sealed and a packet with this number has
@@ -155,8 +155,8 @@ class alignas(64) Connection {
 
   [[nodiscard]] ConnectionStats stats() const;
 
-  /// Returns whether a message completed in this burst, so that the program may reply. If so, the shard sends nothing
-  /// on this connection before the next poll(), in order to combine its packets with the reply. Call this function
+  /// Returns whether a message to which the program may reply completed in this burst. If so, the shard sends nothing
+  /// on this connection before the next poll(), so that the packets sent then include the reply. Call this function
   /// once, after end_of_batch(), because it resets the flag.
   [[nodiscard]] bool awaits_answer() {
     const bool awaits = finished_message_;
@@ -164,9 +164,9 @@ class alignas(64) Connection {
     return awaits;
   }
 
-  /// Prefetches the connection's own cache lines that a received packet uses. If `acknowledges`, also prefetches the
-  /// lines of the send side, because the packet contains an ACK or a message is about to be sent. When these lines are
-  /// cached, prefetch_rings() prefetches the memory to which they point.
+  /// Prefetches the connection's own cache lines that a received packet uses. If `acknowledges` is true, also
+  /// prefetches the lines of the send side. It must be true if the packet contains an ACK or if a message is about to
+  /// be sent. Call prefetch_rings() when these lines are cached, to prefetch the memory to which they point.
   void prefetch(bool acknowledges) const {
     const auto* const at = reinterpret_cast<const std::byte*>(this);
     const std::size_t lines = acknowledges ? kSenderLines : kReceiverLines;
@@ -190,7 +190,7 @@ class alignas(64) Connection {
     bool data = false;
     bool acknowledges = false;
     bool news = false;      ///< the packet contains data that had not been received before
-    bool finished = false;  ///< the oldest message has completed, and perhaps later ones
+    bool finished = false;  ///< the oldest message has completed, and perhaps later messages
     bool question = false;
     bool refused = false;  ///< some data was refused, so the packet must not be acknowledged
   };
@@ -222,7 +222,8 @@ class alignas(64) Connection {
   [[gnu::cold]] void on_half_open(const wire::Header& header, const RxPacket& packet);
   [[gnu::cold]] void on_retry(std::uint64_t cookie, Nanos now);
   void on_acked_chunk(const Chunk& chunk, Nanos now);
-  /// Completes the oldest messages that are acknowledged and, if the peer sends such reports, reported as whole.
+  /// Completes the oldest messages that are acknowledged. If the peer sends reports of whole messages, completes only
+  /// messages that it has reported as whole.
   void complete_sends(Nanos now);
   /// Completes the oldest messages that the peer has reported as whole, whether or not they are acknowledged. Called
   /// when the peer closes.
@@ -241,18 +242,19 @@ class alignas(64) Connection {
   /// several round trips of nearly any path. half_open_time() is longer if initial_rtt is long.
   static constexpr Nanos kHalfOpenLimit{3'000'000'000};
   [[nodiscard]] Nanos half_open_time() const;
-  /// Postpones the end of the connection if received packets wait to be processed, because some may come from the peer.
-  /// Returns whether the end is postponed, and then sets `end`. Postpones the end by at most `limit` in total.
+  /// If received packets wait to be processed, postpones the end of the connection, because some of the packets may
+  /// come from the peer. If the end is postponed, sets `end` to the new time and returns true. Postpones the end by at
+  /// most `limit` in total.
   bool puts_off(Nanos limit, Nanos& end, Nanos now);
-  /// Bytes sent per byte received before the peer's address is proven (RFC 9000 section 8.1).
+  /// Maximum number of bytes sent per received byte before the peer's address is proven (RFC 9000 section 8.1).
   static constexpr std::uint32_t kBytesPerUnprovenByte = 3;
-  /// Maximum number of RETRYs per connection that are answered at once.
+  /// Maximum number of RETRYs per connection that this end answers immediately.
   static constexpr std::uint8_t kMaxRetries = 4;
   [[gnu::cold]] void drain(Nanos now);
   void raise_credit(std::uint32_t messages);
-  /// Completes sends beyond the credit as closed if no more buffers will be posted, because both ends are flushing.
-  /// Also completes them if only the peer is flushing and bytes of such a message have been sent, because the peer will
-  /// refuse all data of that message.
+  /// Completes sends beyond the credit with Status::closed in two cases. If both ends are flushing, no more buffers
+  /// will be posted. If only the peer is flushing, and bytes of a message beyond the credit have been sent, the peer
+  /// will refuse all data of that message.
   void drop_unsendable();
 
   // Deadlines and idle detection.
@@ -267,9 +269,10 @@ class alignas(64) Connection {
 
   // Packet size.
   void agree_on_max_packet(std::uint32_t peers);
-  /// Consecutive probe timeouts before the packet size is suspected.
+  /// Number of consecutive probe timeouts after which the packets may be too long for the path.
   static constexpr std::uint32_t kSuspiciousTimeouts = 3;
-  /// Lost long packets before the packet size is suspected, while no long packet arrives.
+  /// Number of long packets lost, with no long packet arriving in between, after which they may be too long for the
+  /// path.
   static constexpr std::uint8_t kSuspiciousLosses = 10;
   static constexpr Nanos kSuspiciousSilence{500'000'000};
   /// Returns whether the packet size may be the reason for a probe timeout. If so, starts to test the size.
@@ -280,8 +283,8 @@ class alignas(64) Connection {
   /// Starts to test the packet size. Returns false if packets already have the smallest size.
   bool suspect_size();
   [[gnu::cold]] void on_size_verdict(PathMtu::Verdict verdict);
-  /// Changes the size of packets to PathMtu::size(). Returns whether packets become shorter, and handles `losses` if
-  /// they do.
+  /// Changes the maximum size of packets to PathMtu::size(). If packets become shorter, handles `losses` and returns
+  /// true.
   [[gnu::cold]] bool change_size(const SentPackets::Losses& losses);
   [[nodiscard]] bool may_probe_size() const {
     return may_send_messages() && is_proven_ && !due_.connect && !due_.accept;
@@ -304,7 +307,8 @@ class alignas(64) Connection {
 
   // Sending.
 
-  /// Whether there is data to retransmit, or new data that neither credit nor the phase gate blocks.
+  /// Returns whether there is data to retransmit, or new data for which the peer has granted credit and the phase gate
+  /// is open.
   [[nodiscard]] bool has_data() const { return may_send_messages() && (sends_.has_lost() || has_new_data()); }
   [[nodiscard]] bool has_new_data() const {
     return sends_.has_credited() && (job_ == kNoJob || !links_->jobs[job_].gate.holds(sends_.next_round()));
@@ -316,12 +320,12 @@ class alignas(64) Connection {
       return receives_.credit_urgent();
     return state_ == State::flushing && (needs_final_credit() || receives_.credit_urgent());
   }
-  /// Returns whether the final credit must be sent now. It lets the peer end messages for which this end will post no
-  /// buffer.
+  /// Returns whether the final credit must be sent now. The final credit lets the peer end messages for which this end
+  /// will post no buffer.
   [[nodiscard]] bool needs_final_credit() const { return !receives_.final_sent() && sends_.waits_for_credit(); }
   /// Returns whether the next packet contains CONNECT or ACCEPT.
   [[nodiscard]] bool greets_next() const { return due_.connect || (due_.accept && state_ != State::draining); }
-  [[nodiscard]] bool control_due() const {  // any() alone would count ACCEPT, which is not sent while draining
+  [[nodiscard]] bool control_due() const {  // due_.any() would also count ACCEPT, which is not sent while draining
     return (due_.any() && (greets_next() || due_.close || due_.ping)) || credit_urgent();
   }
   /// Returns whether CONNECT must wait because of a violation from the peer's address. If so, sets the time of the next
@@ -369,7 +373,7 @@ class alignas(64) Connection {
   [[nodiscard]] bool has_space_for_data(std::size_t free_bytes) const;
   /// Returns whether the next packet with data must request an acknowledgement at once.
   [[nodiscard]] bool needs_ack_now() const;
-  /// Returns whether the next packet with data is withheld, which replaces skipping a packet number. See
+  /// Returns whether the next packet with data may be built but not sent, instead of skipping a packet number. See
   /// SentPackets::on_withheld().
   [[nodiscard, gnu::cold]] bool may_withhold() const;
   /// Writes the job tag into the header of a packet with data, and charges the packet's `bytes` to the pacers.
@@ -423,7 +427,7 @@ class alignas(64) Connection {
   Address remote_;
   State state_ = State::connecting;
   bool finished_message_ = false;  ///< a message completed in this burst
-  bool in_batch_ = false;          ///< a batch is being sent, until the window is full
+  bool in_batch_ = false;          ///< true from the start of a batch until the window is full
 
  public:
   // Flags for each of the shard's work lists: whether this connection is in the list.
@@ -484,9 +488,9 @@ class alignas(64) Connection {
   // Rarely used members, which fill up the controller's last cache line.
   std::uint64_t tag_ = 0;  ///< sent in CONNECT or ACCEPT; the peer must put it into its packets
   /// While draining, the end of the drain time. While half open, the time when the connection is given up. While
-  /// connecting, the time when Sealing::refused_as takes effect. Never in other states.
+  /// connecting, the time when Sealing::refused_as takes effect. Nanos::never() in all other states.
   Nanos ends_at_ = Nanos::never();
-  Nanos abort_copy_at_ = Nanos::never();           ///< time of the next copy of CLOSE; never if there is none
+  Nanos abort_copy_at_ = Nanos::never();           ///< time of the next copy of CLOSE; never() if there is none
   std::unique_ptr<OperationDeadlines> deadlines_;  ///< null until first needed
 
   // Cache lines 11 to 14, and the rest of sent_.
@@ -494,8 +498,8 @@ class alignas(64) Connection {
 
   // Rarely used members.
 
-  /// Arrival time of the latest packet without a new highest number, or the time of creation. See
-  /// received_.highest_time() for other packets.
+  /// Arrival time of the latest packet whose number was not a new highest number, or the time of creation. The packet
+  /// with the highest number arrived at received_.highest_time().
   Nanos heard_;
   Nanos look_at_ = Nanos::never();  ///< time of the next check whether the peer is still alive
   EcnFeedback ecn_;
@@ -503,7 +507,7 @@ class alignas(64) Connection {
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = kMaxRetries;
   std::uint8_t looks_put_off_ = 0;  ///< consecutive postponements, see puts_off()
-  std::uint16_t acks_ahead_ = 0;    ///< acknowledgements of future packets, see SentPackets::is_false_ack()
+  std::uint16_t acks_ahead_ = 0;    ///< number of acknowledgements of packets that were not sent yet
   std::uint32_t allowance_ = 0;     ///< bytes that may still be sent before the peer's address is proven
   std::uint64_t hole_bytes_ = 0;    ///< bytes of the shard's memory for holes that this connection uses (HoleLedger)
   std::uint64_t cookie_ = 0;        ///< cookie of the latest RETRY, if has_cookie_
@@ -512,10 +516,10 @@ class alignas(64) Connection {
     std::unique_ptr<PacketSeal> seal;
     PacketSeal::Tag last{};  ///< tag of the packet sent last
     ReplayWindow window;     ///< numbers of the packets that were opened
-    /// When to accept a report that the peer does not have the connection. Somebody with the key has sent this report.
-    /// Any packet from the peer that arrives earlier refutes it. Never if there is no report.
+    /// Time when this end accepts a report that the peer no longer has the connection; never() if there is no report.
+    /// The report was sealed with the key. Any packet from the peer that arrives before this time refutes the report.
     Nanos reset_believed_at = Nanos::never();
-    Nanos ask_at = Nanos::never();  ///< when to send the peer another PING before reset_believed_at
+    Nanos ask_at = Nanos::never();  ///< time of the next PING because of that report; never() if there is no report
     /// Budget for attempts to open ACCEPTs that the key does not open. Each connection has its own budget, so that
     /// ACCEPTs forged for one connection do not delay others.
     WorkBudget failed_accepts{Nanos(500'000)};

@@ -13,20 +13,21 @@ namespace mltcp::transport {
 namespace {
 
 // MLTCP's shares of bandwidth settle fast only if packets are evenly spaced. This was measured in
-// examples/two-vgg19.toml with a second job that starts 2 to 4.1 ms later, in 20 runs. The jobs interleaved by
-// iteration 8 at the latest with bursts of 1 packet, by iteration 11 with bursts of 4, and by iteration 20 with bursts
-// of 10. With practically no pacing (twice the window per round trip) they interleaved after 60 iterations, or never.
+// examples/two-vgg19.toml with a second job that starts 2 to 4.1 ms later than the first, in 20 runs. The jobs'
+// communication no longer overlapped from iteration 8 at the latest with bursts of 1 packet, from iteration 11 with
+// bursts of 4, and from iteration 20 with bursts of 10. With practically no pacing (twice the window per round trip)
+// this took 60 iterations, or never happened.
 constexpr std::uint32_t kPacingBurstPackets = 1;
 
-// If batches make packets cheaper (PacketIo::Limits::batch), packets are gathered until their transmission time at the
-// pacing rate reaches this value. At 20 Gbit/s this is a whole batch of 64 kB. Up to 500 Mbit/s per connection, packets
-// are sent one by one, evenly spaced.
+// If a packet costs less as part of a batch (PacketIo::Limits::batch), packets are gathered until their transmission
+// time at the pacing rate reaches this value. At 20 Gbit/s this is a whole batch of 64 kB. Up to 500 Mbit/s per
+// connection, packets are sent one by one, evenly spaced.
 constexpr Nanos kBatchTime{25'000};
 // Maximum time between copies of CLOSE after abort(), so that all copies are sent before the slot is free.
 constexpr Nanos kLongestBetweenCopies = SentPackets::kMaxPatience / 3;
 
-// Maximum size of a batch as a share of the window. The rest stays in flight while a batch is gathered, so that
-// acknowledgements keep arriving.
+// Maximum size of a batch as a share of the window. The rest of the window stays in flight while a batch is gathered,
+// so that acknowledgements keep arriving.
 constexpr double kBatchShare = 0.25;
 
 // If ECN seems not to work, packets count as marked when the average round trip exceeds both this multiple of the
@@ -80,9 +81,9 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     if (!sealing_->ask_at.is_never()) [[unlikely]]
       refute_reset();
   }
-  // The earlier packet with this number may have been forged, or sent in an earlier connection. So this packet is
-  // processed as well. A true duplicate changes nothing, because its data is written to the same position and its
-  // control frames repeat the current state.
+  // If a packet with this number has arrived before, the earlier packet may have been forged, or sent in an earlier
+  // connection. So this packet is processed as well. A true duplicate changes nothing, because its data is written to
+  // the same position and its control frames repeat the current state.
   const bool known = received_.contains(number);
   if (known) [[unlikely]]
     ++stats_.duplicate_packets;
@@ -121,14 +122,14 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
 bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now) {
   wire::Frame& frame = *links_->frame;
   while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
-    // Before ACCEPT has brought the peer's connection id, nothing can be acknowledged, so packets are ignored and the
-    // peer retransmits them. Only a refusal (CLOSE) is processed at once.
+    // Before ACCEPT has brought the peer's connection id, nothing can be acknowledged. So packets other than ACCEPT,
+    // CLOSE and RETRY are ignored, and the peer retransmits them.
     if (state_ == State::connecting && !opens(frame, header, now)) [[unlikely]]
       return false;
     if (frame.type == wire::FrameType::data) {
       on_data(frame.data, header, arrival);
     } else if (frame.type == wire::FrameType::ack) {
-      // An honest peer puts at most one ACK into a packet. Processing many would take too much time.
+      // An honest peer puts at most one ACK into a packet. Processing many ACKs in a packet would take too much time.
       if (std::exchange(arrival.acknowledges, true)) [[unlikely]] {
         ++links_->stats->malformed_packets;
         return false;
@@ -250,7 +251,7 @@ void Connection::on_retry(std::uint64_t cookie, Nanos now) {
   cookie_ = cookie;
   has_cookie_ = true;
   // Forged RETRYs must neither cause CONNECT to be sent again and again, nor suppress the server's cookie. After the
-  // first few, the latest cookie is sent with the CONNECT that the probe timeout repeats.
+  // first few RETRYs, the latest cookie is sent with the CONNECT that the probe timeout repeats.
   if (retries_left_ == 0) return;
   --retries_left_;
   due_.connect = true;
@@ -436,9 +437,9 @@ void Connection::count_marks(const wire::AckFrame& frame, std::uint32_t newly_ac
     stats_.ce_packets += ecn_.on_counts(frame.ecn, acked, config_->check_peer, sample);
   else if (config_->check_peer)
     stats_.ce_packets += ecn_.on_older(acked, sample);
-  // A peer may hide marks, or pretend that the path carries none. Then only losses would show the queue of this
-  // connection, much later than marks show queues to other connections. So a long round trip, which the peer cannot
-  // hide, counts as a mark instead. The time to wake up a sleeping thread is not time in a queue.
+  // A peer may hide marks, or pretend that the path carries none. Then only losses would show the queue on the path,
+  // much later than marks show the queue to other connections. So a long round trip, which the peer cannot hide, counts
+  // as a mark. kWokenUp allows for the time to wake up a sleeping thread, which is not time in a queue.
   if (ecn_.works() || !config_->check_peer || !controller_.algorithm().capabilities.needs_ecn) [[likely]]
     return;
   const Nanos min = sent_.rtt().minimum();
@@ -516,7 +517,7 @@ void Connection::end_of_batch(Nanos now) {
   const AckBatch* const batch = std::exchange(batch_, nullptr);
   if (batch == nullptr || !batch->has_acks || state_ == State::dead) return;
   cc::AckSample sample = batch->sample;
-  // Spurious losses are undone before new ones are detected.
+  // Responses to spurious losses are undone before new losses are detected.
   if (sent_.undo_losses()) controller_.on_spurious_congestion(now);
   const bool persistent = detect_losses(now, sample.ce_packets);
   // CE marks that arrive together with persistent congestion belong to the same event, which has already reduced the
@@ -650,7 +651,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   const bool ack_due = received_.ack_due(now);
   const bool probing = sent_.probing();
   const Blocked blocked = data_blocked(now);
-  // Encrypted frames cannot share a packet with ACCEPT, which is not encrypted because it agrees on the keys.
+  // ACCEPT is not encrypted, because the peers need its contents to derive the keys. So encrypted frames cannot share a
+  // packet with ACCEPT.
   bool greets = is_sealed_ && greets_next();
   bool with_data = blocked == Blocked::no && !greets;
   if (aborted_) [[unlikely]]
@@ -689,7 +691,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (eliciting) {
     const bool more = has_data();
     // With a window below two packets, the peer would delay its acknowledgement to wait for a packet that cannot be
-    // sent. The same can happen before the peer's address is proven, see packet_limit().
+    // sent. Before the peer's address is proven, packet_limit() may prevent the next packet in the same way.
     if (!more || probing || !is_proven_ || controller_.output().cwnd_bytes < 2.0 * max_packet_ || needs_ack_now())
       header.flags |= wire::ack_now;
     if (probing) sent_.on_probe_sent();
@@ -720,15 +722,16 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   return Blocked::no;
 }
 
-// The acknowledgement delay that a checked peer reports is not used. So an acknowledgement must not wait for the next
-// packets of a slow flow.
+// If the peer is not trusted (check_peer), the acknowledgement delay that it reports is not used. So an acknowledgement
+// must not wait for the next packets of a slow flow.
 bool Connection::needs_ack_now() const {
   return config_->check_peer && controller_.algorithm().capabilities.by_delay &&
          sent_.rtt().smoothed().seconds() * max_packet_ >
              controller_.output().cwnd_bytes * (config_->max_ack_delay / 4).seconds();
 }
 
-// A packet is only withheld in the middle of a flight and of a message, so that later packets reveal the loss at once.
+// A packet is withheld only while other packets are in flight and more of its message will follow, so that later
+// packets reveal the loss at once.
 bool Connection::may_withhold() const {
   constexpr Bytes packets_behind = 4;
   return config_->check_peer && state_ == State::open && is_proven_ && sent_.in_flight_packets() > 0 &&
@@ -744,7 +747,8 @@ void Connection::seal(Draft& draft, wire::Header& header, std::span<std::byte> b
   PacketSeal::Epoch epoch;
   if (!greeting)
     epoch = seal.next_epoch(header.packet_number, sent_.any_acked() ? sent_.largest_acked() : ~std::uint64_t{0});
-  // A new epoch requires an acknowledgement. The peer does not acknowledge pure acknowledgements, so send a PING.
+  // A new epoch of the traffic key can begin only after an acknowledgement. The peer does not acknowledge pure
+  // acknowledgements, so send a PING.
   if (epoch.overdue && sent_.in_flight_packets() == 0 && may_send_messages()) [[unlikely]]
     due_.ping = true;
   header.flags |= static_cast<std::uint8_t>(wire::sealed | (clear ? wire::clear : 0) | (epoch.bit ? wire::epoch : 0));
@@ -808,8 +812,8 @@ Connection::Blocked Connection::gate_blocked(Nanos now) {
 Connection::Blocked Connection::window_blocked(Nanos now) {
   const Bytes in_flight = sent_.in_flight();
   double window = controller_.output().cwnd_bytes;
-  // The window of a rate-based algorithm is only an upper bound of several round trips of data. Packets that are late
-  // because of reordering are in flight in addition.
+  // The window of a rate-based algorithm is only an upper bound of several round trips of data. Packets that reordering
+  // delays are in flight in addition to this data.
   if (sent_.reordering_window() > Nanos(0) && controller_.algorithm().capabilities.rate_based) [[unlikely]]
     window += static_cast<double>(controller_.output().pacing_rate.bytes_in(sent_.reordering_window()));
   const bool full = static_cast<double>(in_flight + max_packet_) > window;
@@ -829,8 +833,8 @@ Connection::Blocked Connection::window_blocked(Nanos now) {
   return Blocked::no;
 }
 
-// TCP similarly defers data that segmentation offload could send at once. Acknowledgements then also arrive in larger
-// steps, because the receiver acknowledges a received batch at once.
+// Defers data until a batch can be sent at once, as TCP does for segmentation offload. Batches also make
+// acknowledgements arrive in larger steps, because the receiver acknowledges a received batch at once.
 bool Connection::gathers(Bytes free_bytes) {
   if (in_batch_ || sends_.has_lost() || sends_.next_unsent() <= free_bytes) return false;
   const double paced = pacer_.rate().is_zero() ? 0
@@ -901,8 +905,8 @@ void Connection::write_control(Draft& draft, bool with_data) {
     due_.accept = false;
     receives_.on_sent_in_greeting();
   }
-  // Credit that is not urgent waits for a packet with data, because a packet with credit alone would need its own
-  // acknowledgement. If an ACK is due, it carries the credit instead, see write_ack().
+  // Credit that is not urgent waits for a packet with data, because a packet that contains only credit would need an
+  // acknowledgement of its own. If an ACK is due, it carries the credit instead, see write_ack().
   const bool ack_takes_it = received_.owes_ack() && acks_carry_credit();
   if (may_send_messages() && !ack_takes_it && (credit_urgent() || (receives_.credit_due() && with_data))) {
     const bool final = state_ == State::flushing;
@@ -952,7 +956,8 @@ bool Connection::has_space_for_data(std::size_t free_bytes) const {
 
 void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
   // Short pieces are copied one after the other into a packet. A longer piece ends the packet and is gathered from the
-  // user's memory. Short pieces of virtual payloads are written as zeros, so that packets are cut as with real bytes.
+  // user's memory. Short pieces of virtual payloads are written as zeros, so that packets have the same sizes as with
+  // real bytes.
   constexpr std::size_t copy_limit = 256;
   wire::Writer& writer = draft.writer;
   while (has_space_for_data(writer.free_bytes())) {
@@ -991,8 +996,9 @@ void Connection::fill_data(Draft& draft, BuiltPacket& packet) {
 
 void Connection::mark_data(wire::Header& header, std::uint32_t bytes, Nanos now) {
   header.flags |= ack_ratio_flags_;
-  // A late poll may make up for the pacing delay that it caused, by at most one round trip. Without this, a window
-  // whose pacing rate falls below window / RTT would never be filled, and would not grow at any gain.
+  // After a late poll, pacing may catch up on the delay that this poll caused, by at most one round trip. Without this,
+  // late polls could reduce the pacing rate below window / RTT. The window would then never be filled, and would not
+  // grow at any gain.
   pacer_.on_sent(now, bytes + paced_overhead_, std::min(links_->late, sent_.rtt().smoothed()));
   if (job_ == kNoJob) return;
   JobState& job = links_->jobs[job_];

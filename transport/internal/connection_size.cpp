@@ -6,8 +6,8 @@
 
 namespace mltcp::transport {
 
-// Outages, and many senders that share a short queue, cause consecutive timeouts as well. So the size is suspected only
-// if the timeouts last for some time.
+// Consecutive probe timeouts also have other causes: outages, and many senders that share a short queue. So the packet
+// size is suspected only if the timeouts last for some time.
 bool Connection::suspects_size(Nanos now) {
   if (!may_send_messages() || !is_proven_) return false;
   if (!mtu_.is_suspect()) {
@@ -53,7 +53,8 @@ bool Connection::change_size(const SentPackets::Losses& losses) {
   if (shorter) {
     ++links_->stats->black_holes;
     sent_.forgive_losses(max_packet_, losses, [this](const Chunk& chunk) { requeue(chunk); });
-    // The controller's state is that of another path, or of a window of packets that were all lost.
+    // The controller's state does not fit the new size. It comes from another path, or from a window of packets that
+    // were all lost.
     controller_ = cc::Controller(controller_.algorithm(), path());
     ack_ratio_flags_ = 0;
     if (starts_at_min_window_) start_at_min_window(heard_);

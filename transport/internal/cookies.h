@@ -3,8 +3,8 @@
 // SYN cookies (RFC 4987 section 3.6) and the Retry packet of QUIC (RFC 9000 section 8.1.2) work in the same way.
 //
 // A cookie is a keyed hash of the peer's address, the peer's connection id and further fields. Each time slot has its
-// own random key. Cookies of the previous slot are also accepted. Each cookie is valid for one connection: a peer that
-// returns a used cookie gets a new one.
+// own random key. Cookies of the previous time slot are also accepted. Each cookie is valid for one connection: a peer
+// that returns a used cookie gets a new cookie.
 #pragma once
 
 #include <algorithm>
@@ -90,7 +90,7 @@ class Cookies {
   [[nodiscard]] bool is_used(std::uint64_t cookie) const {
     return !used_.empty() && std::ranges::count(used_[cookie & (used_.size() - 1)], cookie) > 0;
   }
-  /// Draws the keys for the current and the previous slot. A slot without any request gets no key.
+  /// Draws the keys of the current and the previous time slot, unless they have been drawn.
   void turn(ShardRandom& random, Nanos now) {
     const std::int64_t slot = now.count / kSlotLength.count;
     if (slot == slot_) return;

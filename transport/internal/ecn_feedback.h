@@ -1,14 +1,14 @@
 // Validates ECN on the path, and finds how many sent packets arrived marked from the counts that the peer sends back
 // (RFC 9000 section 13.4.2). If the counts show that the path rewrites the ECN field, ECN is not used for a while and
-// then tried again. Each pause is longer than the previous one. So a single packet changed on its way does not turn ECN
-// off for good.
+// then tried again. So a single packet that is changed on its way does not turn ECN off for good. Each pause is longer
+// than the previous one, up to a maximum.
 //
 // On request this class also detects hidden marks. A peer may hide marks to receive data faster, or a path may clear
 // them. ECN then counts as not working. For a test, this end sends a run of packets that are already marked, as if a
 // congested link had marked them. A run begins at random, once in some hundred packets. The peer cannot distinguish
-// these packets from others. By the time the peer acknowledges a packet, it has counted the packet's mark. So after the
-// last acknowledgement before the run, the count of marks must grow by at least the number of packets of the run that
-// have been acknowledged.
+// these packets from packets that a link has marked. By the time the peer acknowledges a packet, it has counted the
+// packet's mark. So after the last acknowledgement before the run, the count of marks must grow by at least the number
+// of packets of the run that have been acknowledged.
 //
 // Most tests have one or two packets, and some have as many as a queue may mark in a round trip. So a peer fails some
 // of the tests if it hides a share of the marks, all marks of an acknowledgement except the first, or marks that follow
@@ -34,7 +34,7 @@ namespace mltcp::transport {
 
 class EcnFeedback {
  public:
-  /// Acknowledged packets until ECN is tried again for the first time.
+  /// Number of packets that must be acknowledged before ECN is tried again after its first failure.
   static constexpr std::uint32_t kFirstPause = 1024;
   static constexpr std::uint8_t kMaxDoublings = 6;  ///< maximum number of times that kFirstPause is doubled
 
@@ -52,7 +52,7 @@ class EcnFeedback {
   };
 
   /// Processes the counts of an acknowledgement. Adds the marks to `sample` and returns the number of marked packets.
-  /// If `checked`, does not use the peer's count of marked bytes.
+  /// `checked`: the peer is not trusted, so its count of marked bytes is not used.
   std::uint32_t on_counts(const wire::EcnCounts& counts, const Acknowledged& acked, bool checked,
                           cc::AckSample& sample) {
     const std::uint32_t ect0 = counts.ect0_packets - std::exchange(ect0_packets_, counts.ect0_packets);
@@ -64,8 +64,9 @@ class EcnFeedback {
     } else if (!goes_on_trying(acked)) {
       return 0;
     }
-    // Counts that decrease, or do not cover all packets although all are ECN-capable, mean that the path rewrites the
-    // field (RFC 9000 section 13.4.2.1). Reordered acknowledgements are filtered out by the caller.
+    // Counts that decrease show that the path rewrites the ECN field (RFC 9000 section 13.4.2.1). So do counts that
+    // grow by less than the number of acknowledged packets, if all of these packets are ECN-capable. The caller filters
+    // out reordered acknowledgements.
     if (ect0 > (1U << 31) || ce > (1U << 31) || counts.ect1_packets != 0 ||
         (state_ == State::works && ect0 + ce < acked.packets)) {
       fail();
@@ -78,13 +79,13 @@ class EcnFeedback {
     sample.ce_bytes = std::min(sample.ce_bytes + (ce == 0 ? 0 : ce_bytes), sample.acked_bytes);
     return ce;
   }
-  /// Like on_counts(), for an acknowledgement of a checked peer whose counts are too old to be used. Some marks may
-  /// have been counted before their packets were acknowledged. Adds these marks if this acknowledgement covers the
-  /// packets.
+  /// Processes an acknowledgement of a peer that is not trusted, if the counts in it are outdated. Earlier counts may
+  /// have included marks of packets that were not acknowledged at that time. If this acknowledgement covers such
+  /// packets, adds the bytes of their marks to `sample`.
   std::uint32_t on_older(const Acknowledged& acked, cc::AckSample& sample) { return add_marks(0, acked, sample); }
 
-  /// Adds the round-trip time `latest` to the average and returns the average. Used while ECN does not work. Includes
-  /// the peer's own delay, because the peer may overstate that delay.
+  /// Adds the round-trip time `latest` to the average and returns the average. Used while ECN does not work. The peer's
+  /// acknowledgement delay is not subtracted, because the peer may overstate it.
   Nanos average_round_trip(Nanos latest) {
     const Nanos before(round_trip_ == 0 ? latest.count : round_trip_);
     round_trip_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>((7 * before.count + latest.count) / 8, 1, ~0U));
@@ -95,15 +96,16 @@ class EcnFeedback {
 
   static constexpr std::uint32_t kMinBetweenTests = 128;
   static constexpr std::uint32_t kBetweenTests = 512;  ///< a random number below this is added to kMinBetweenTests
-  /// Log2 of the longest test; each power of two is half as likely as the previous one.
+  /// Log2 of the maximum number of packets in a test. Each test draws its own maximum. Each power of two is half as
+  /// likely to be drawn as the next lower one.
   static constexpr int kMaxTestedLog2 = 8;
-  /// Failed tests after which ECN counts as not working; a single failure may be an accident.
+  /// Number of failed tests after which ECN counts as not working. A single failure may be an accident.
   static constexpr std::uint8_t kMaxMissed = 2;
   static constexpr std::uint8_t kTestsJudged = 15;  ///< number of tests over which lost first packets are counted
   static constexpr std::uint8_t kMaxLost = 4;       ///< maximum number of lost first packets in kTestsJudged tests
 
-  /// Returns whether the packet must be sent marked. Call this function for each packet that may be marked. `sent` has
-  /// the records of all earlier packets.
+  /// Returns whether the packet must be sent marked. Call this function for each packet that may be marked. `sent`
+  /// contains the records of all packets sent before this one.
   template <typename Sent>
   bool is_test(std::uint64_t number, const Sent& sent, ShardRandom& random) {
     if (run_left_ == 0) {
@@ -129,9 +131,10 @@ class EcnFeedback {
     return true;
   }
   [[nodiscard]] bool awaits_test() const { return length_ > 0 || owed_ > 0 || run_left_ > 0; }
-  /// Processes the arrival of an acknowledgement. Call this function before on_counts(), which is not called for older
-  /// acknowledgements. `sent` has the state of each packet. An acknowledgement has limited room, so the peer may count
-  /// marks before it acknowledges their packets. These packets have numbers up to `largest`.
+  /// Processes the arrival of an acknowledgement whose highest packet number is `largest`. While awaits_test(), call
+  /// this function for each acknowledgement, before on_counts() or on_older(). `sent` contains the state of each
+  /// packet. The peer may count a mark before it acknowledges the packet, because an acknowledgement has room for few
+  /// ranges. Such packets have numbers up to `largest`.
   template <typename Sent>
   void on_acks(const Sent& sent, std::uint64_t largest) {
     if (!is_acked_) {
@@ -207,7 +210,8 @@ class EcnFeedback {
       return false;
     }
     if (acked.largest < oldest_) return true;
-    // Packets sent before ECN was tried again may still arrive late, but by less than a round trip.
+    // Packets that were sent before ECN was tried again may arrive late, by up to a round trip. So ECN counts as
+    // working only one round trip after the first acknowledgement of an ECN-capable packet.
     if (state_ == State::begins) {
       state_ = State::tried;
       oldest_ = acked.next_number;
@@ -256,12 +260,14 @@ class EcnFeedback {
   std::uint16_t run_left_ = 0;    ///< packets of the test that are still to be sent
   std::uint16_t length_ = 0;      ///< number of packet numbers from oldest_ to the last sent packet of the test
   std::uint16_t settled_ = 0;     ///< packets of the test before oldest_ that have been acknowledged
-  std::uint16_t owed_ = 0;        ///< all acknowledged packets of the test; the peer must have counted as many marks
+  /// Number of acknowledged packets of the test; the peer must have counted at least as many marks.
+  std::uint16_t owed_ = 0;
   /// Marks of acknowledged test packets that must still be subtracted from the peer's count.
   std::uint16_t own_ = 0;
-  std::uint8_t early_marks_ = 0;  ///< marks counted by a checked peer for packets not acknowledged yet
-  std::uint8_t tests_ : 4 = 0;    ///< tests judged since the last reset, up to kTestsJudged
-  std::uint8_t lost_ : 4 = 0;     ///< number of tests whose first packet was lost
+  /// Marks that an untrusted peer has counted for packets that it has not acknowledged yet.
+  std::uint8_t early_marks_ = 0;
+  std::uint8_t tests_ : 4 = 0;  ///< tests judged since the last reset, up to kTestsJudged
+  std::uint8_t lost_ : 4 = 0;   ///< number of tests whose first packet was lost
   State state_ : 2 = State::works;
   bool is_first_settled_ : 1 = false;  ///< the first packet of the test is acknowledged, or lost
   std::uint8_t missed_ : 2 = 0;

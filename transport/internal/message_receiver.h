@@ -31,7 +31,7 @@ class MessageReceiver {
   static constexpr std::size_t kOwnHoles = RangeSet::kFirstHoles;
   /// Maximum number of ranges of a partly received message. Data that would create more ranges is refused.
   static constexpr std::size_t kMaxReassemblyRanges = 1024;
-  /// A peer that has sent PINGs for this long is waiting for something.
+  /// A peer that has sent PINGs for this long may not know its credit.
   static constexpr Nanos kPatience{500'000'000};
 
   // Each message occupies one cache line, because there may be many messages.
@@ -49,7 +49,7 @@ class MessageReceiver {
   /// Result of a DATA frame. Refused data must not be acknowledged, so that the sender regards it as lost.
   enum class Taken : std::uint8_t {
     malformed,       ///< refused: invalid, or contradicts an earlier frame of the message
-    beyond_credit,   ///< refused: no buffer is posted for it
+    beyond_credit,   ///< refused: no buffer is posted for the message
     too_many_holes,  ///< refused: too many holes in this message, or in all messages of the shard
     nothing_new,
     news,
@@ -88,7 +88,8 @@ class MessageReceiver {
     if (number < messages_.begin())
       return Taken::nothing_new;  // completed earlier; the peer has not received the acknowledgement
     if (number >= messages_.end()) return Taken::beyond_credit;
-    if (number + 1 == messages_.end()) credit_known_ = true;  // the peer has used the last buffer
+    // The peer has used the last buffer, so it knows the credit.
+    if (number + 1 == messages_.end()) credit_known_ = true;
     Message& message = messages_[number];
     if (message.done) return Taken::nothing_new;
     const Bytes begin = frame.offset;
@@ -122,8 +123,8 @@ class MessageReceiver {
     credit_due_ = credit_due_ || advertised_ != messages_.end();
     return messages_.begin() != whole_before ? Taken::oldest_whole : Taken::news;
   }
-  /// Processes a PING. If the peer has sent PINGs for kPatience but no message although it has a buffer, its view of
-  /// the credit may be out of date. The credit is then sent again.
+  /// Processes a PING. If the peer has sent PINGs for kPatience although a buffer is posted, and no message has
+  /// completed in this time, the peer may not know the credit. The next ACK then contains the credit again.
   void on_question(Nanos now);
 
   // Credit.
@@ -133,8 +134,8 @@ class MessageReceiver {
   [[nodiscard]] bool credit_known() const { return credit_known_; }
   /// Returns whether the final credit has been sent or is being sent.
   [[nodiscard]] bool final_sent() const { return final_sent_; }
-  /// Returns whether credit must be sent without waiting for a packet that can carry it. It is urgent if it was lost,
-  /// if the peer has no credit left, or if half of the buffers are new.
+  /// Returns whether credit must be sent at once, without waiting for a packet with data. Credit is urgent if it was
+  /// lost, if the peer has no credit left, or if at least half of the buffers are new to the peer.
   [[nodiscard]] bool credit_urgent() const {
     if (!credit_due_) return false;
     const std::uint64_t news = messages_.end() - std::min(advertised_, messages_.end());
@@ -175,8 +176,8 @@ class MessageReceiver {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// Removes the buffer of an outstanding message of which nothing has arrived, so that its data is discarded. Returns
-  /// false if something has arrived.
+  /// Removes the buffer of an outstanding message of which nothing has arrived. The message's data will be discarded.
+  /// Returns false, without effect, if part of the message has arrived.
   bool discard(std::uint64_t number, std::uint64_t new_tag) {
     Message& message = messages_[number];
     if (!message.received.empty()) return false;
@@ -211,9 +212,9 @@ class MessageReceiver {
   void prefetch() const { messages_.prefetch(); }
 
  private:
-  // Forgets the received bytes of a message whose frames contradict each other about its end. Each frame may be forged,
-  // so the message is received again. The sender retransmits data that is not acknowledged. It finally retransmits the
-  // whole message if the receiver does not report the message as whole.
+  // Forgets the received bytes of a message whose frames contradict each other about the message's end. Each frame may
+  // be forged, so the message is received again. The sender retransmits the data that is not acknowledged. If the
+  // receiver still does not report the message as whole, the sender retransmits all of the message.
   static void forget(Message& message, HoleLedger& holes) {
     release(message, holes);
     message.total_known = false;
@@ -235,7 +236,7 @@ class MessageReceiver {
     return added;
   }
   /// Returns whether a message with more than kOwnHoles holes may get another hole. A connection may use half of the
-  /// memory that the others have left, so that no connection uses all of it.
+  /// memory that other connections have left free, so that no connection uses all of that memory.
   static bool make_room(const Message& message, const HoleLedger& holes) {
     if (message.received.size() >= kMaxReassemblyRanges) return false;
     if (!message.received.is_full()) return true;

@@ -2,8 +2,8 @@
 // data to be retransmitted, and the credit granted by the peer.
 //
 // A message is complete when all of its bytes have been acknowledged and the peer has reported the message as whole.
-// The report is not required from a peer that never sends such reports. It is necessary because an acknowledged packet
-// may have been forged in this end's name.
+// The report is necessary because an acknowledged packet may have been forged in this end's name. The report is not
+// required from a peer that never sends such reports.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class MessageSender {
   struct alignas(64) Message {
     const std::byte* data = nullptr;  ///< null for a virtual payload
     Bytes length = 0;
-    Bytes next_offset = 0;  ///< bytes from here on have not been sent yet
+    Bytes next_offset = 0;  ///< offset of the first byte that has not been sent yet
     std::uint64_t tag = 0;
     RangeSet acked;
     std::uint32_t round = 0;  ///< round of the job's phase gate in which the message was posted
@@ -76,8 +76,8 @@ class MessageSender {
   // Credit.
 
   /// Processes the peer's report that it has posted `messages` buffers since the connection began, modulo 2^32. Returns
-  /// false if the number is impossible. `may_rise`: whether more credit is accepted after a final report, which must
-  /// then have been forged.
+  /// false if the number is impossible. `may_rise`: whether to accept more credit than the final report granted. More
+  /// credit shows that the final report was forged.
   bool raise_credit(std::uint32_t messages, bool may_rise) {
     const std::uint64_t said = wire::widen(messages, credit_);
     if (said > max_credit()) return false;
@@ -115,7 +115,7 @@ class MessageSender {
   [[nodiscard]] Bytes next_unsent() const { return messages_[next_].length - messages_[next_].next_offset; }
   /// Returns whether there are unsent bytes, but no credit for them.
   [[nodiscard]] bool waits_for_credit() const { return next_ < messages_.end() && next_ >= credit_; }
-  /// Returns the phase gate's round of the first unsent bytes. Requires that there are unsent bytes.
+  /// Returns the phase gate's round to which the first unsent bytes belong. Requires that there are unsent bytes.
   [[nodiscard]] std::uint32_t next_round() const { return messages_[next_].round; }
   /// Sets the round of all messages with unsent bytes.
   void set_rounds(std::uint32_t round) {
@@ -198,8 +198,8 @@ class MessageSender {
     messages_[number].done = true;
     return messages_[number];
   }
-  /// Removes the ended messages from `from` on, as if they had never been posted. Nothing of them has been sent. Later
-  /// messages move up, together with their entries in `deadlines`.
+  /// Removes the ended messages from `from` on, as if they had never been posted. No bytes of these messages have been
+  /// sent. Later messages move up, together with their entries in `deadlines`.
   void close_up(std::uint64_t from, OperationDeadlines& deadlines) {
     transport::close_up(messages_, from, deadlines.heap,
                         [&](std::uint64_t number) { return deadlines.of_send(number); });
@@ -244,7 +244,8 @@ class MessageSender {
   std::int64_t open_ = 0;
   GrowableRing<Chunk> lost_;  ///< pieces to be retransmitted
   // State of the oldest message while it is acknowledged but not reported as whole.
-  std::uint64_t checked_front_ = kNone;  ///< number of the oldest message when it was last checked; kNone if none was
+  /// Number of the message that was last checked; kNone if no message was checked.
+  std::uint64_t checked_front_ = kNone;
   /// Number of the packet whose acknowledgement will contain a current report; kNone if there is none.
   std::uint64_t asked_at_ = kNone;
   std::uint32_t repairs_ = 0;

@@ -39,8 +39,8 @@ struct OperationDeadlines {
   DeadlineHeap heap;
 };
 
-/// Removes the messages from `from` on that are done. Later messages move up, together with their deadlines. `slot`
-/// maps a message number to the slot of its deadline.
+/// Removes the messages with numbers from `from` on that have ended. Later messages move up, together with their
+/// deadlines. `slot` maps a message number to the slot of its deadline.
 template <typename Message, typename Slot>
 void close_up(GrowableRing<Message>& ring, std::uint64_t from, DeadlineHeap& heap, Slot slot) {
   std::uint64_t to = from;

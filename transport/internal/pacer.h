@@ -14,9 +14,9 @@ namespace mltcp::transport {
 
 class Pacer {
  public:
-  /// Sets the rate; 0 means unlimited. `burst_bytes` is the number of bytes that may be sent at once after a pause, or
-  /// a quantum's worth if that is more. `quantum` is the time for which packets may be gathered. A wake-up that is late
-  /// by another quantum does not reduce the rate.
+  /// Sets the rate; 0 means unlimited. After a pause, `burst_bytes` bytes may be sent at once, or the bytes of one
+  /// quantum if these are more. `quantum` is the time for which packets may be gathered. A wake-up that is late by up
+  /// to one quantum does not reduce the rate.
   void set(Rate rate, Bytes burst_bytes, Nanos quantum) {
     if (rate == rate_ && burst_bytes == burst_bytes_) return;
     const double before = nanos_per_byte_;
@@ -45,8 +45,8 @@ class Pacer {
     return std::max(now, hold_);
   }
 
-  /// Charges a packet of `bytes` bytes. `late` is how late the poll came, or the part of that delay which may be caught
-  /// up. A burst may be longer by this time.
+  /// Charges a packet of `bytes` bytes. `late` is the part of the poll's delay that pacing may catch up on. A burst may
+  /// be longer by this time.
   void on_sent(Nanos now, Bytes bytes, Nanos late = {}) {
     if (rate_.is_zero()) return;
     last_ = Nanos(static_cast<std::int64_t>(static_cast<double>(bytes) * nanos_per_byte_ + 0.5));

@@ -6,14 +6,15 @@
 // tested in rounds. A round consists of a probe of the size in use, a probe of the base size, and a probe of the
 // smallest size, which every path must carry. Once a shorter probe has arrived, each round has only one shorter probe,
 // of the longest size that arrived. A probe is a packet that contains only PADDING. If a probe of the size in use
-// arrives, the suspicion was wrong. If kMaxProbes of these probes are lost, which the arrival of later packets shows,
-// the connection continues with the shorter size.
+// arrives, the suspicion was wrong. If kMaxProbes probes of the size in use are lost, and a shorter probe has arrived,
+// the connection continues with the size of the longest probe that has arrived. A probe counts as lost when later
+// packets have arrived.
 //
 // Then a binary search finds the longest packet that the path carries, one probe at a time. A size counts as too long
-// when kMaxProbes probes are lost. If the search ends below the agreed size, it starts again with the agreed size after
-// kFirstRaise, at the next acknowledgement, because an idle connection sends nothing. The first wait is short because a
-// burst of losses or a short-lived attack may have dropped the packets. Each further wait is twice as long, up to
-// kRaiseAfter.
+// when kMaxProbes probes are lost. If the search ends below the agreed size, a new search begins with the agreed size.
+// The new search begins at the first acknowledgement after kFirstRaise, because an idle connection sends nothing. The
+// first wait is short because a burst of losses or a short-lived attack may have dropped the packets. Each further wait
+// is twice as long, up to kRaiseAfter.
 //
 // A probe does not count as bytes in flight, and a lost probe is not a sign of congestion. ICMP messages are not read,
 // so an attacker off the path cannot make packets shorter.
@@ -151,7 +152,8 @@ class PathMtu {
   }
   void begin_search() {
     phase_ = Phase::search;
-    // The agreed size may work again, or the path may never have been a black hole. One probe shows this.
+    // The agreed size may work again, or the path may never have been a black hole. One probe of the agreed size shows
+    // this.
     set_candidate(too_long_ > agreed_ ? agreed_ : size_ + (too_long_ - size_) / 2);
   }
   void set_candidate(std::uint32_t bytes) {
@@ -179,7 +181,7 @@ class PathMtu {
   std::uint8_t lost_ = 0;         ///< number of lost probes of the size that is tested
   std::uint8_t planned_ = 0;      ///< number of probes to be sent now
   std::uint8_t round_ = 0;        ///< number of rounds of all suspicions, modulo 256
-  std::uint8_t first_round_ = 0;  ///< lost probes of a suspicion count from this round on
+  std::uint8_t first_round_ = 0;  ///< first round of a suspicion in which lost probes count
   std::uint8_t raises_ = 0;       ///< number of searches since the agreed size was last used, up to kMaxDoublings
   Phase phase_ = Phase::idle;
 };

@@ -1,5 +1,6 @@
-// The payload holds of a shard, for messages that the datapath reads in place (TxPacket::hold). A completion is delayed
-// until the datapath has released the message's hold, because only then does the memory belong to the user again.
+// A shard's pool of payload holds, for messages that the datapath reads in place (TxPacket::hold). A completion is
+// delayed until the datapath has released the message's hold, because only then does the memory belong to the user
+// again.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ class PayloadHolds {
     return number != kNone && holds_[number].packets.load(std::memory_order_acquire) != 0;
   }
 
-  /// Passes `completion` to `out` and frees `hold` once `hold` counts no packets, possibly at once. A `closed`
+  /// As soon as `hold` counts no packets, possibly at once, passes `completion` to `out` and frees `hold`. A `closed`
   /// completion also waits until no other completion of its connection is waiting.
   void complete(const Completion& completion, Number hold, GrowableRing<Completion>& out) {
     if (in_use(hold) || (completion.kind == Completion::Kind::closed && waits(completion.connection))) {
@@ -48,7 +49,7 @@ class PayloadHolds {
     if (hold != kNone) free_.push_back(hold);
     out.push(completion);
   }
-  /// Passes on the waiting completions whose holds have been released, in order.
+  /// Passes to `out`, in order, the waiting completions whose holds have been released.
   void poll(GrowableRing<Completion>& out) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -76,8 +77,8 @@ class PayloadHolds {
   };
 
   [[nodiscard]] bool waits(ConnectionId connection) const { return waits(connection, waiting_.size()); }
-  /// Returns whether one of the first `count` entries belongs to `connection`. Its `closed` completion must come after
-  /// all others.
+  /// Returns whether one of the first `count` entries belongs to `connection`. A connection's `closed` completion must
+  /// come after its other completions.
   [[nodiscard]] bool waits(ConnectionId connection, std::size_t count) const {
     for (std::size_t i = 0; i < count; ++i)
       if (waiting_[i].completion.connection == connection) return true;

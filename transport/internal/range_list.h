@@ -1,5 +1,5 @@
-// A vector of ranges that occupies eight bytes. Whether it is empty is known without reading the memory to which it
-// points. A connection has many range sets (RangeSet), and nearly all of their lists are empty.
+// A vector of ranges that occupies eight bytes. empty() does not read the memory to which these bytes point. A
+// connection has many range sets (RangeSet), and nearly all of their lists are empty.
 #pragma once
 
 #include <algorithm>

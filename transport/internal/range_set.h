@@ -40,7 +40,7 @@ class RangeSet {
   [[nodiscard]] std::size_t bytes_beyond_if_grown(std::size_t holes) const {
     return (std::max(lower_.capacity() * 2, holes) - holes) * sizeof(Range);
   }
-  /// Number of holes for which memory is allocated first.
+  /// Number of holes for which the first allocation has room.
   static constexpr std::size_t kFirstHoles = RangeList::kMinCapacity;
 
   [[nodiscard]] bool empty() const { return highest_.end == 0; }

@@ -4,7 +4,7 @@
 namespace mltcp::transport {
 
 void ReceivedPackets::count_behind_top(std::uint64_t number) {
-  // A packet within the highest range confirms that range.
+  // A packet within the highest range confirms that this range is genuine.
   if (number >= numbers_.back().begin) {
     behind_top_ = 0;
     return;

@@ -29,10 +29,10 @@ class Reordering {
 
   [[nodiscard]] bool is_checked() const { return is_checked_; }
 
-  /// Returns the maximum lateness to wait for. Loss detection is delayed by this time. It is several round trips if
-  /// these are short, because the causes of single late packets (another path, a queue in a host) do not shrink with
-  /// the round trip. It is one round trip, as in RFC 8985, if the peer is not trusted (is_checked()), because the peer
-  /// can make packets late at will.
+  /// Returns the maximum lateness to wait for. Loss detection is delayed by this time. For a trusted peer the maximum
+  /// is two round trips, but at least 10 ms, because the causes of single late packets (another path, a queue in a
+  /// host) do not shrink with the round trip. For a peer that is not trusted (is_checked()) the maximum is one round
+  /// trip, as in RFC 8985, because such a peer can make packets late at will. The maximum is never above 2 s.
   [[nodiscard]] constexpr Nanos longest(Nanos smoothed_rtt) const {
     if (is_checked_) return std::clamp(smoothed_rtt, Nanos(1'000), Nanos(2'000'000'000));
     return std::clamp(smoothed_rtt * 2, Nanos(10'000'000), Nanos(2'000'000'000));
@@ -40,14 +40,15 @@ class Reordering {
 
   /// Returns whether reordering has been seen and is not forgotten.
   [[nodiscard]] bool seen() const { return seen_; }
-  /// Returns the packet threshold. A packet is lost if another one sent this many packets later has been acknowledged.
+  /// Returns the packet threshold. A packet is lost if a packet that was sent this many packets later has been
+  /// acknowledged.
   [[nodiscard]] std::uint32_t packet_threshold() const { return packet_threshold_; }
   /// Returns the time threshold; 0 if unknown. A packet is also lost if it is not acknowledged within a round trip plus
   /// this time after it was sent.
   [[nodiscard]] Nanos window() const { return window_; }
 
-  /// Records that a packet was acknowledged after another one that was sent `packets` packets later. `late` is the time
-  /// of the acknowledgement beyond a round trip; it is negative within a round trip. `round` counts round trips.
+  /// Records that a packet was acknowledged after a packet that was sent `packets` packets later. `late` is the time of
+  /// the acknowledgement beyond a round trip; it is negative within a round trip. `round` counts round trips.
   void on_late(std::uint64_t packets, Nanos late, std::uint64_t round, Nanos smoothed_rtt) {
     if (!seen_) {
       seen_ = true;

@@ -14,8 +14,8 @@ class RttEstimator {
   /// Upper bound of samples. A longer sample is caused by a clock jump or a stopped program, not by a network.
   static constexpr Nanos kLongest{10'000'000'000};
 
-  /// Adds a sample. `rtt` is the time from sending a packet to its acknowledgement, clamped to 0 to kLongest.
-  /// `ack_delay` is the time for which the peer delayed the acknowledgement.
+  /// Adds a sample. `rtt` is the time from sending a packet to its acknowledgement, limited to the range from 0 to
+  /// kLongest. `ack_delay` is the time for which the peer delayed the acknowledgement.
   void add(Nanos rtt, Nanos ack_delay) {
     rtt = std::clamp(rtt, Nanos(0), kLongest);
     latest_ = rtt;

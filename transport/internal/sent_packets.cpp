@@ -32,7 +32,7 @@ void SentPackets::draw_skip(ShardRandom& random) {
 
 void SentPackets::on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now) {
   if (const std::uint64_t before = widened(withheld_); withheld_ != 0 && before >= packets_.begin()) {
-    packets_[before].state = State::ignored;  // from now on a skipped number
+    packets_[before].state = State::ignored;  // the number counts as skipped from now on
     packets_[before].sent = Nanos::never();
   }
   withheld_ = static_cast<std::uint32_t>(packets_.end());

@@ -39,7 +39,8 @@ class SentPackets {
   /// Upper bound of waits that depend on the round-trip time, which the peer can increase by acknowledging late. See
   /// bounded().
   static constexpr Nanos kMaxPatience{3'000'000'000};
-  /// Number of records per packet in flight. Lost packets and pure acknowledgements also keep a record for a while.
+  /// Maximum number of records per packet in flight. It is more than one, because lost packets and pure
+  /// acknowledgements also keep a record for a while.
   static constexpr std::size_t kRecordsPerPacketInFlight = 4;
   static constexpr std::uint16_t kMaxAcksAhead = 4096;
   /// Minimum distance between packet numbers that are skipped on purpose. A random number below `kBetweenSkips` is
@@ -92,15 +93,15 @@ class SentPackets {
 
   // Long packets are longer than wire::kSmallestPacket. A path may drop them while it carries short packets.
 
-  /// Returns the number of long packets lost since a packet at least as long as the shortest of them was acknowledged.
-  /// The number is at most kMaxLongLost.
+  /// Returns the number of lost long packets, at most kMaxLongLost. The count restarts at 0 when a packet at least as
+  /// long as the shortest counted packet is acknowledged.
   [[nodiscard]] std::uint8_t long_lost() const { return long_lost_ & kMaxLongLost; }
   static constexpr std::uint8_t kMaxLongLost = 127;
   /// Returns whether note_long_lost() has been called since long_lost() was 0.
   [[nodiscard]] bool long_lost_noted() const { return long_lost_ > kMaxLongLost; }
   void note_long_lost() { long_lost_ |= kMaxLongLost + 1; }
-  /// Returns the last value passed to set_longest_acked(), or the size in bytes of the longest packet acknowledged
-  /// since then if that is larger.
+  /// Returns the size in bytes of the longest packet acknowledged since the last set_longest_acked(), or the value
+  /// passed to that call if this value is larger.
   [[nodiscard]] std::uint32_t longest_acked() const { return longest_acked_; }
   void set_longest_acked(std::uint32_t bytes) {
     longest_acked_ = static_cast<std::uint16_t>(bytes);
@@ -108,7 +109,7 @@ class SentPackets {
     note_size();
   }
   [[nodiscard]] std::uint32_t longest_in_flight() const;
-  /// Declares all packets in flight lost that are longer than `bytes`, because the path does not carry them. Such
+  /// Declares lost all packets in flight that are longer than `bytes`, because the path does not carry them. Such
   /// losses are no sign of congestion. `losses` is the result of detect_losses(). Call this function instead of
   /// judge().
   template <typename OnLost>
@@ -169,8 +170,8 @@ class SentPackets {
     packets_.push(Packet());
     forget_finished(config, now);
   }
-  /// Returns the span for the header of the latest packet: its number minus the oldest number whose acknowledgement is
-  /// still useful if the peer repeats it. The peer acknowledges a late packet once even if its number is lower.
+  /// Returns the span field for the header of the latest packet: the packet's number minus the oldest number whose
+  /// acknowledgement is still useful if the peer repeats it. A late packet with a lower number is acknowledged once.
   [[nodiscard]] std::uint32_t span() const {
     const std::uint64_t number = packets_.end() - 1;
     const std::uint64_t span = number - std::min(keeps_lost_ ? oldest_of_use_ : packets_.begin(), number);
@@ -181,7 +182,7 @@ class SentPackets {
   /// Skips the next packet number, to detect a peer that acknowledges packets that it has not received (RFC 9000
   /// section 21.4). The first call only draws at random when to skip. The skipped number gets the record of a packet
   /// that needs no acknowledgement. The receiver forgets the gap as soon as the sender has forgotten the packets before
-  /// it. A peer can distinguish a skipped number from a loss, because a loss also leaves a gap in the bytes.
+  /// the gap. A peer can distinguish a skipped number from a loss, because a loss also leaves a gap in the bytes.
   /// on_withheld() does not have this weakness.
   void skip_number(ShardRandom& random);
   /// Returns whether to call on_withheld() instead of skip_number(), if a packet with data is available. This is true
@@ -193,8 +194,8 @@ class SentPackets {
   /// contents are sent then. Only congestion control does not see the loss. An acknowledgement of the packet is a
   /// violation.
   void on_withheld(std::uint16_t chunk_count, ShardRandom& random, Nanos now);
-  /// Records that the application has no more data to send, so it limits the delivery rates that the packets in flight
-  /// will show.
+  /// Records that the application has no more data to send. So the application limits the delivery rates that the
+  /// packets in flight will show.
   void on_app_limited() {
     app_limited_until_ = delivered_ + in_flight_;
     was_idle_ = true;
@@ -214,7 +215,7 @@ class SentPackets {
   /// From now on treats an acknowledgement of a packet that was never sent as a violation. Call this function if the
   /// peer accepts no packets that are forged in this end's name.
   void trust_numbers() { are_own_ = true; }
-  /// Returns whether `frame` acknowledges a packet that was never sent, and its sender must know that. The number is a
+  /// Returns whether `frame` acknowledges a packet that was never sent, and the peer must know this. The packet has a
   /// future number, the number of the withheld packet, or the latest skipped number without a record. on_ack() finds
   /// skipped numbers that have records.
   ///
@@ -239,8 +240,8 @@ class SentPackets {
     return !forgives_skip();
   }
   /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet. Calls
-  /// `stop()` after each such packet, and ends the processing if it returns true. `news` is scratch space. Returns
-  /// false if the frame acknowledges a skipped number and that is not forgiven.
+  /// `stop()` after each newly acknowledged packet, and ends the processing if `stop()` returns true. `news` is scratch
+  /// space. Returns false if the frame acknowledges a skipped number and this is not forgiven.
   template <typename OnAcked, typename Stop>
   bool on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
               OnAcked on_acked, Stop stop);
@@ -257,7 +258,8 @@ class SentPackets {
     recovery_until_ = 0;
     return true;
   }
-  /// Fills in the rest of the sample: the values accumulated since the previous sample.
+  /// Fills in the rest of `sample`: losses, round-trip times, the round count, and changes since the newest
+  /// acknowledged packet was sent.
   void complete(cc::AckSample& sample, std::uint64_t largest_acked) {
     if (largest_acked >= round_end_) {
       ++rounds_;
@@ -284,7 +286,7 @@ class SentPackets {
 
   // Loss detection.
 
-  /// Returns how much later than a round trip acknowledgements are known to arrive; 0 if they are not late.
+  /// Returns how late acknowledgements are known to arrive, as the time beyond a round trip; 0 if none is late.
   [[nodiscard]] Nanos reordering_window() const { return reorders_ ? reordering_.window() : Nanos(0); }
   /// Detects lost packets, and sets loss_time(). If packets were lost, call judge() or forgive_losses() next.
   template <typename OnLost>
@@ -464,7 +466,7 @@ class SentPackets {
     if (long_lost() < kMaxLongLost) ++long_lost_;
     note_size();
   }
-  /// Processes the acknowledgement of a packet of at least notable_bytes_.
+  /// Processes the acknowledgement of a packet of notable_bytes_ bytes or more.
   void on_long_acked(std::uint16_t bytes) {
     if (bytes >= min_long_lost_) long_lost_ = 0;
     longest_acked_ = std::max(longest_acked_, bytes);
@@ -567,7 +569,7 @@ class SentPackets {
   std::uint32_t skipped_in_all_ = 0;     ///< packet numbers skipped in total
   std::uint32_t forgotten_skip_ = 0;     ///< latest skipped number without a record, modulo 2^32; 0 if there is none
   std::uint32_t withheld_ = 0;           ///< latest packet that was withheld, modulo 2^32; 0 if there is none
-  std::uint64_t episode_begin_ = 0;      ///< number of the first packet that was lost in the episode
+  std::uint64_t episode_begin_ = 0;      ///< first packet whose loss led to the last response to losses
   Nanos first_sample_ = Nanos::never();  ///< time of the first RTT sample
   std::uint64_t lost_in_all_ = 0;
   std::uint64_t spurious_in_all_ = 0;
@@ -617,7 +619,7 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
           any_acked_ = true;
           // An RTT sample requires that the largest packet of the frame is newly acknowledged (RFC 9002 section 5.1).
           // An untrusted peer could prevent samples, and so hide its queue, by always acknowledging a later packet that
-          // needs no acknowledgement. So this rule does not apply to it.
+          // needs no acknowledgement. So this rule does not apply to an untrusted peer.
           if (number == largest || reordering_.is_checked()) {
             if (!rtt_.has_sample()) first_sample_ = now;
             const Nanos delay(number == largest ? frame.delay_ns : 0);
@@ -676,7 +678,7 @@ void SentPackets::on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked
   }
   if (packet.bytes >= notable_bytes_) on_long_acked(packet.bytes);
   ++spurious_in_all_;
-  // A late packet of another episode, or of losses without a response, is no evidence about this episode.
+  // Only packets whose loss belongs to the last congestion response show whether that response was spurious.
   if (number >= episode_begin_ && number < recovery_until_) ++episode_spurious_;
   for_chunks(packet, on_acked);
   if (largest_acked_ > number) learn_reordering(number, largest_acked_, now);

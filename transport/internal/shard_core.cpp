@@ -23,13 +23,13 @@ constexpr std::size_t kTxPacketsPerPoll = 256;  // rounded to a multiple of a bu
 constexpr std::uint32_t kMaxConnections = (1U << 20) - 1;
 constexpr std::uint32_t kMaxZeroCopySends = 65'535;
 
-// Limits for CONNECTs and RESETs that no key opens, because each costs the time of some packets. 2000 per second of
-// each are allowed. CONNECTs from proven addresses have another 2000 per second, divided into kProvenBudgets parts by
-// address. So a peer with one address can only use up one part.
+// Limits for CONNECTs and RESETs that no key opens, because each of these costs as much time as several packets. 2000
+// CONNECTs and 2000 RESETs per second are allowed. CONNECTs from proven addresses have another 2000 per second, divided
+// into kProvenBudgets parts by address. So a peer with one address can only use up one part.
 constexpr Nanos kEachFailed{500'000};
 constexpr std::int64_t kProvenBudgets = 16;
-// If no slot is free, a new client may get the slot of a client that has not answered. Prefers a client with the same
-// address if one is among this many candidates.
+// If no slot is free, a new client may get the slot of a client that has not answered. A client with the new client's
+// address is preferred if there is one among this many candidates.
 constexpr int kSlotsLookedAt = 64;
 constexpr Nanos kLookAtHoldsAfter{20'000};
 
@@ -40,7 +40,7 @@ constexpr Nanos kLongestRoundTrip{3'600'000'000'000};
 
 // Returns the id of a slot's first connection in a shard with a seed. The highest 12 bits are drawn from the seed, and
 // do not depend on the number of slots. Networks that hash ids onto paths (wire::peek_connection) therefore choose the
-// same paths in all simulations with one seed.
+// same paths in all simulations with the same seed.
 ConnectionId seeded_id(Random& random, std::uint32_t index) {
   constexpr std::uint32_t bits = 12;
   const auto drawn = static_cast<std::uint32_t>(random.below(1U << bits) + 1) << (32 - bits);
@@ -156,7 +156,7 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
 
 std::vector<ConnectionId> ShardCore::first_connections(const ShardConfig& config) {
   if (!config.seed) throw InputError("the connection ids of a shard without a seed are not known; set seed");
-  // Draw in the same order as the constructor and make_connection().
+  // Draw in the same order as the constructor.
   Random random(*config.seed);
   std::vector<ConnectionId> ids(config.max_connections);
   for (std::uint32_t i = config.max_connections; i-- > 0;) ids[i] = seeded_id(random, i);
@@ -405,7 +405,7 @@ bool ShardCore::begin_iteration(JobId job, Bytes bytes) {
   JobState* state = find_job(job);
   if (state == nullptr) return false;
   state->augmentation.tracker.begin_iteration(bytes);
-  // Data of the previous iteration that the gate still holds is released.
+  // The gate may still hold data of the previous iteration. This data is released.
   if (state->gate.pending()) activate_all(job);
   state->gate.begin_iteration();
   return true;
@@ -416,7 +416,8 @@ bool ShardCore::learn_iterations(JobId job) {
   if (state == nullptr) return false;
   if (!state->augmentation.tracker.exact()) return true;
   state->augmentation.tracker.learn_again();
-  // The learner saw no traffic while sizes were stated, and what it had learned before is outdated.
+  // The learner saw no traffic while the application stated the sizes of iterations. What the learner had learned
+  // before is outdated.
   if (state->learner != nullptr) *state->learner = {};
   state->in_burst = false;
   return true;
@@ -457,7 +458,7 @@ bool ShardCore::set_job_rate(JobId job, Rate rate) {
 }
 
 void ShardCore::pace(JobState& job, Rate rate) const {
-  // Four packets may leave back to back, far less than a switch's buffer.
+  // A burst of four packets is far smaller than a switch's buffer.
   const Bytes burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
   job.pacer.set(rate, burst, job.pacing_quantum);
 }
@@ -488,7 +489,7 @@ Nanos ShardCore::work(Nanos now) {
   for (const std::uint32_t index : answers_)
     if (Connection* connection = slots_[index].connection.get(); connection != nullptr) activate(*connection);
   answers_.clear();
-  // Send answers before receiving, because receiving costs as much time as sending them. Timers wait as well, because a
+  // Send replies before receiving, because receiving takes as much time as sending them. Timers wait as well, because a
   // packet that prevents a timeout may not have been received yet.
   if (answers && limits_.batch > 1) {
     more = true;
@@ -777,9 +778,9 @@ bool ShardCore::may_reset(Nanos now) {
   return true;
 }
 
-// Answers a sealed packet of an unknown connection. Its key is not known, so one RESET is sent for each key of this
-// shard, as many as are together not longer than the packet. The next such packet is answered with the keys that
-// follow.
+// Answers a sealed packet of an unknown connection. The connection's key is not known, so this shard sends one RESET
+// for each of its keys. Together the RESETs are not longer than the packet. If this leaves out keys, the next sealed
+// packet of an unknown connection is answered with the keys that follow.
 void ShardCore::on_unknown_sealed(const RxPacket& packet, const wire::Header& header, Nanos now) {
   ++stats_.unknown_connection;
   constexpr std::size_t size = wire::kHeaderBytes + wire::kResetFrameBytes;
@@ -887,8 +888,8 @@ bool ShardCore::is_of_client(const Connection& connection, const RxPacket& packe
          connection.opens_greeting(greeting.key, as_greeting(packet, header), wire::seal_of(packet.bytes));
 }
 
-// Only the key counts. A cookie or an ACCEPT proves that a peer receives packets at an address, not that it has the
-// key.
+// Only the key decides whether a peer may replace a connection. A cookie or an ACCEPT proves that a peer receives
+// packets at an address, not that it has the key.
 bool ShardCore::may_replace(const Connection& old, std::optional<std::uint64_t> key) {
   return !old.is_sealed() || key == old.key_id();
 }
@@ -913,7 +914,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
       return;
     }
   }
-  // Send no answer. An honest peer that shares the address repeats its CONNECT, and is only delayed.
+  // Send no answer. An honest peer that shares the violator's address is only delayed, because it repeats its CONNECT.
   if (violators_.holds_off(packet.source, now)) {
     ++stats_.held_off;
     return;
@@ -923,7 +924,7 @@ void ShardCore::on_connect(const RxPacket& packet, const wire::Header& header, w
     answer(packet.source, peer.source_connection, peer.tag, [&](wire::Writer& writer) { writer.close(reason); });
   };
   if (const wire::CloseReason refusal = why_refused(peer); refusal != wire::CloseReason::done) return refuse(refusal);
-  // A peer that connects with the id of a live connection claims to have restarted, and must prove its address as well.
+  // A peer that connects with the id of a live connection claims to have restarted. Such a peer must prove its address.
   const Cookies::Worth cookie =
       greeting.has_cookie ? cookies_.worth(greeting.cookie, key, peer.tag, random_, now) : Cookies::Worth::nothing;
   const bool is_proven = cookie == Cookies::Worth::proof;

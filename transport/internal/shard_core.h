@@ -88,11 +88,11 @@ class ShardCore {
     unanswered,  ///< half open, and accepted with a cookie, which proves the peer's address
   };
   static constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
-  /// The fields that decide whether a packet belongs to a connection are stored beside the connection, so that other
-  /// packets do not touch the connection.
+  /// The fields that decide whether a packet belongs to a connection are stored beside the connection. So a packet that
+  /// does not belong to the connection does not touch the connection's memory.
   struct alignas(32) Slot {  // aligned so that no slot is in two cache lines
     std::unique_ptr<Connection> connection;
-    std::uint64_t tag = 0;           ///< the peer must put it into its packets
+    std::uint64_t tag = 0;           ///< tag that the peer must put into its packets
     ConnectionId id = 0;             ///< id of this slot's connection, or of its next connection
     std::uint32_t before = kNoSlot;  ///< previous slot in its queue
     std::uint32_t after = kNoSlot;
@@ -120,11 +120,11 @@ class ShardCore {
   void keep(std::uint32_t index, Kept kept);
   [[nodiscard]] Queue& queue(Kept kept) { return queues_[static_cast<std::size_t>(kept)]; }
   [[nodiscard]] bool has(Kept kept) const { return queues_[static_cast<std::size_t>(kept)].first != kNoSlot; }
-  /// Returns the first slot of a queue that can be freed now, preferably one whose peer has the address `like`. Returns
-  /// kNoSlot if there is none.
+  /// Returns the first slot in the queue `kept` that this poll does not use, preferably a slot whose peer has the
+  /// address `like`. Returns kNoSlot if there is no such slot.
   [[nodiscard]] std::uint32_t first_of(Kept kept, const Address* like = nullptr);
-  /// Frees a slot for a peer that connects from `remote`, unless enough slots are free. May end connections whose peers
-  /// have not answered if the new peer has proven its address. Returns false if no slot can be freed.
+  /// Frees a slot for a peer that connects from `remote`, unless enough slots are free. If the peer has proven its
+  /// address, may end connections whose peers have not answered. Returns false if no slot can be freed.
   [[nodiscard]] bool make_room(const Address& remote, bool is_proven);
   /// Sends a packet that belongs to no connection, once and unreliably. `frames(writer)` writes its frames.
   template <typename Frames>
@@ -156,13 +156,13 @@ class ShardCore {
   [[nodiscard]] const PacketKey* key_of(const RxPacket& packet, const wire::Header& header, const Greeting& greeting,
                                         WorkBudget& failed, Nanos now);
   [[nodiscard]] static SealedPacket as_greeting(const RxPacket& packet, const wire::Header& header);
-  /// Returns whether this shard has sent the CONNECT to another address and the packet was sent back.
+  /// Returns whether this shard itself has sent the CONNECT, to another address, and somebody has sent it back.
   [[nodiscard]] bool is_turned_back(const RxPacket& packet, const Greeting& greeting) const;
   /// Returns whether a CONNECT comes from the client of a sealed connection.
   [[nodiscard]] static bool is_of_client(const Connection& connection, const RxPacket& packet,
                                          const wire::Header& header, const Greeting& greeting);
-  /// Returns whether a peer with the key `key`, or without a key, may replace the connection by a new one with the same
-  /// peer id.
+  /// Returns whether a peer with the key `key`, or without a key, may replace the connection `old` by a new connection
+  /// with the same peer id.
   [[nodiscard]] static bool may_replace(const Connection& old, std::optional<std::uint64_t> key);
   [[nodiscard]] static EndRandom draw_random();
   /// Ends all sealed connections if this process was copied. Requires an engine.
@@ -227,7 +227,8 @@ class ShardCore {
   std::array<Queue, 5> queues_;  ///< indexed by Kept; the entry of Kept::taken is not used
   GrowableRing<std::uint32_t> free_slots_;
   std::unordered_map<PeerKey, std::uint32_t, PeerKeyHash> by_peer_;  ///< slots of connections whose peer's id is known
-  AddressCounts accepted_from_;  ///< number of connections with a proven address, counted per address if it is limited
+  /// Number of accepted connections per proven address; not counted if there is no limit.
+  AddressCounts accepted_from_;
   Violators violators_;
   std::vector<JobState> jobs_;
   GrowableRing<Completion> completions_;
@@ -235,7 +236,8 @@ class ShardCore {
   GrowableRing<std::uint32_t> active_;  ///< connections that may have packets to send
   std::vector<std::uint32_t> touched_;  ///< connections that received a packet in this burst
   std::vector<std::uint32_t> answers_;  ///< connections that send at the next poll, see Connection::awaits_answer()
-  DeadlineHeap deadlines_;              ///< ids of connections, then of jobs, then of connections' watch deadlines
+  /// Ids in this heap: first those of connections, then of jobs, then of connections' watch deadlines.
+  DeadlineHeap deadlines_;
 
   struct Fetch {
     const Connection* connection = nullptr;

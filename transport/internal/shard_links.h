@@ -42,7 +42,7 @@ struct JobState {
   std::unique_ptr<cc::IterationLearner> learner;  ///< null if iteration boundaries come only from the application
   /// Number of messages posted on the job's connections and not completed.
   std::uint64_t open_messages = 0;
-  bool in_burst = false;  ///< some of the open messages, or of completed messages in this burst, have been sent
+  bool in_burst = false;  ///< data has been sent since the job last had no open messages
 
   void on_messages(std::int64_t more) {
     open_messages += static_cast<std::uint64_t>(more);
@@ -70,8 +70,8 @@ struct TxQueue {
   std::size_t used = 0;  ///< bytes of the buffer that are in use
 
   [[nodiscard]] bool empty() const { return begin == end; }
-  /// Drops the queued packets to `destination` that have payload of a completed message, because the payload's memory
-  /// belongs to the user again. Such packets are late retransmissions, so no data is lost.
+  /// Drops the queued packets to `destination` with payload of `message`. The message has completed, so the memory of
+  /// its payload belongs to the user again. Such packets are late retransmissions, so no data is lost.
   void drop_message(const Address* destination, std::uint64_t message) {
     for (std::size_t i = begin; i < end; ++i)
       if (packets[i].destination == destination && packets[i].payload.data() != nullptr && messages[i] == message)
@@ -101,7 +101,7 @@ struct ShardLinks {
   /// Delay of this poll() after the time that the shard had requested. 0 in virtual time, unless the delays of hosts
   /// are modelled.
   Nanos late{};
-  bool packets_wait = false;           ///< more packets may be waiting than this poll() has received
+  bool packets_wait = false;           ///< there may be more packets than this poll() has received
   ShardRandom* random = nullptr;       ///< null if no packet numbers are skipped
   Bytes reassembly_bytes = ~Bytes{0};  ///< value of ShardConfig::reassembly_bytes
   JobClaims* claims = nullptr;         ///< null if claims are not counted

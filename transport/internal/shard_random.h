@@ -17,7 +17,7 @@ class ShardRandom {
   explicit ShardRandom(std::optional<std::uint64_t> seed) {
     if (seed) seeded_.emplace(*seed);
   }
-  /// Returns a random number. May throw in the first call only, see SystemRandom.
+  /// Returns a random number. Only the first call may throw, see SystemRandom.
   std::uint64_t next() { return seeded_ ? seeded_->next() : system_.next(); }
   /// Returns a random number for a secret. Without a seed it is drawn from the system now, so that an unnoticed copy of
   /// the process draws another number.

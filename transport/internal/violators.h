@@ -4,17 +4,18 @@
 // twice as long after each further violation. After that, connections with the address begin with the minimum window,
 // until there has been no violation for kForgottenAfter.
 //
-// A violation counts only if the packet that shows it has the connection's tag, or is sealed with its key. Only a
-// program that receives at the address, or is on the path to it, can send such a packet. So nobody else can cause an
-// address to be held off. Hosts that share an address by translation, and processes of one machine, are held off
-// together, so the time is bounded.
+// A violation counts only if the packet that shows it has the connection's tag, or is sealed with the connection's key.
+// Only a program that receives at the address, or is on the path to it, can send such a packet. So nobody else can
+// cause an address to be held off. Hosts that share an address by translation, and processes of one machine, are held
+// off together, so the hold-off time is bounded.
 //
 // A host may use any address of its 64-bit IPv6 subnet (RFC 4862), and a new address for each violation. Other hosts of
-// the subnet may be honest, so the subnet is not held off. But all of its connections begin with the minimum window and
-// without slow start. A connection whose violation is detected within some hundred packets then gets less than an
-// honest one.
+// the subnet may be honest, so the subnet is not held off. But all connections of the subnet begin with the minimum
+// window and without slow start. A connection whose violation is detected within some hundred packets then gets less
+// than an honest one.
 //
-// The numbers of addresses and subnets are bounded. If there are too many, the one whose time ends first is forgotten.
+// The numbers of addresses and subnets are bounded. If there are too many, the one whose hold-off ends first is
+// forgotten.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// AES-128-GCM with tags of 96 bits (NIST SP 800-38D, RFC 5116), one packet at a time. A packet's nonce is its traffic
-// key's iv with the packet number exclusive-ored into its last 64 bits, as in QUIC (RFC 9001 section 5.3). Each number
-// must be used only once under a key.
+// AES-128-GCM with tags of 96 bits (NIST SP 800-38D, RFC 5116), one packet at a time. As in QUIC (RFC 9001 section
+// 5.3), the nonce is the iv of the traffic key, with the packet number exclusive-ored into the last 64 bits. Each
+// packet number must be used only once under a key.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@ class Aead {
   static constexpr std::size_t kTagBytes = 12;
   using Tag = std::array<std::byte, kTagBytes>;
 
-  /// A key, and a number that selects its context. Calls with the same `place` use the same context. `place` may be any
-  /// number; give each connection its own. Contexts for sealing and for opening are separate.
+  /// A key, and a number `place` that selects the cipher context. Calls with the same `place` use the same context. Any
+  /// number is valid, but each connection should use a different number. Contexts for sealing and for opening are
+  /// separate.
   struct KeyUse {
     const TrafficKey& key;
     std::uint64_t serial;  ///< identifies the key: different for each key that an Aead uses

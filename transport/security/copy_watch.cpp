@@ -43,7 +43,7 @@ void note(std::uint64_t resumption) noexcept {
 int open_events() noexcept {
   const int opened = socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
   if (opened < 0) return -1;
-  // Keeps only events that begin with "chan", and drops those of devices that come and go.
+  // Keeps only events that begin with "chan" (change). Drops events of devices that are added or removed.
   std::array<sock_filter, 4> keep{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x6368616E, 0, 1),
                                    BPF_STMT(BPF_RET | BPF_K, 0xFFFFFFFF), BPF_STMT(BPF_RET | BPF_K, 0)}};

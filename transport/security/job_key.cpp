@@ -113,7 +113,7 @@ bool looks_like_key(std::string_view text) {
   return false;
 }
 
-/// Returns the key. Empty unless `digits` has exactly the right number of hexadecimal digits.
+/// Returns the key, or no value unless `digits` has exactly the right number of hexadecimal digits.
 std::optional<Secret<JobKey::kSize>> parse(std::string_view digits) {
   Secret<JobKey::kSize> secret;
   if (digits.size() != 2 * JobKey::kSize) return std::nullopt;

@@ -1,5 +1,5 @@
-// The key that the hosts of a job share before it begins (a pre-shared key): 256 random bits. It comes from a file that
-// only its owner may read, from a file descriptor, or from the program. Never put it on a command line or in the
+// The key that the hosts of a job share before the job begins (a pre-shared key): 256 random bits. It comes from a file
+// that only its owner may read, from a file descriptor, or from the program. Never put it on a command line or in the
 // environment, where others can see it.
 //
 // The file is text. Lines that begin with '#' are comments. One line consists of "mltcp-key-1 " and 64 hexadecimal
@@ -34,8 +34,8 @@ class JobKey {
   /// descriptor stays open. Throws InputError like from_file().
   static JobKey from_descriptor(int descriptor);
   /// Reads the key that an option or environment variable names: the path of a key file, or "fd:N" for descriptor N.
-  /// (For a file of that name write "./fd:N".) Throws InputError like from_file(), and also if `source` looks like a
-  /// key instead of a file name. The message does not quote `source` in that case.
+  /// For a file that is named "fd:N", give "./fd:N". Throws InputError like from_file(), and also if `source` looks
+  /// like a key instead of a file name. The message does not quote `source` in that case.
   static JobKey from_source(std::string_view source);
   /// Parses the text of a key file. Error messages contain `name`, and never quote a possible key. Throws InputError if
   /// the text is invalid.
@@ -47,8 +47,8 @@ class JobKey {
   /// exists, so that no key is replaced by mistake.
   void write_file(const std::filesystem::path& path) const;
 
-  /// Returns a number that identifies the key without revealing it, derived from the key by HKDF. It is sent over the
-  /// network and may be printed.
+  /// Returns a number that identifies the key without revealing it, derived from the key by HKDF. This number is sent
+  /// over the network and may be printed.
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] const Secret<kSize>& secret() const { return secret_; }
 

@@ -1,12 +1,13 @@
-// Derivation of keys from a job's key, by HKDF with SHA-256 (RFC 5869). It follows QUIC and TLS 1.3 (RFC 9001,
-// RFC 8446), without certificates. The job's key and random bytes of both ends give a secret for each connection and
-// direction. Each secret gives the traffic keys of its epochs. A NIC with a connection's secrets, or with the job's key
-// and both ends' random bytes as in PSP, can derive all keys of the connection itself.
+// Derivation of keys from a job's key, by HKDF with SHA-256 (RFC 5869). The derivation follows QUIC and TLS 1.3 (RFC
+// 9001, RFC 8446), without certificates. The job's key and random bytes of both ends give a secret for each connection
+// and direction. Each secret gives the traffic keys of its epochs. A NIC can derive all keys of a connection itself if
+// it has the connection's secrets. As in PSP, the job's key and the random bytes of both ends are sufficient, too.
 //
 //   extracted = HKDF-Extract(salt "mltcp 3", job key)                              encrypted packets
 //               HKDF-Extract(salt "mltcp 3 authenticate", job key)                 authenticated packets. The salts
-//                                                                                  differ, so that an end that encrypts
-//                                                                                  and one that does not share no key
+//                                                                                  differ. So an encrypting end has no
+//                                                                                  key in common with an end that only
+//                                                                                  authenticates
 //   key id    = HKDF-Expand(extracted, "id")                                       8 bytes
 //   greeting  = HKDF-Expand(extracted, "greeting" + client's random)               traffic secret of CONNECT
 //   client    = HKDF-Expand(extracted, "client" + client's random + server's random)
@@ -59,8 +60,8 @@ ConnectionSecrets connection_secrets(const ExtractedKey& key, const EndRandom& c
 /// Returns the secrets of a stream of messages between processes (sealed_messages.h). They differ from the secrets of
 /// connections, so that no part of the stream is valid as a packet.
 ConnectionSecrets control_secrets(const JobSecret& job_key, const EndRandom& client, const EndRandom& server);
-/// Returns the tag of the answer to a packet with tag `answered`. It proves to the packet's sender that the receiver
-/// has the key and does not know `connection`.
+/// Returns the tag of the answer to a packet with tag `answered`. The returned tag proves to the packet's sender that
+/// the receiver has the key and does not know `connection`.
 PacketSeal::Tag restarted_answer(const ExtractedKey& key, const PacketSeal::Tag& answered, std::uint32_t connection);
 TrafficSecret next_epoch(const TrafficSecret& secret);
 TrafficKey traffic_key(const TrafficSecret& secret);

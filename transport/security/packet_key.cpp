@@ -41,7 +41,7 @@ struct Shared {
   std::uint64_t keys_made = 0;
 };
 
-/// A traffic key, and the serial number by which its context is found.
+/// A traffic key, and the serial number by which the key's cipher context is found.
 struct NumberedKey {
   TrafficKey key;
   std::uint64_t serial = 0;  ///< 0 if there is no key yet

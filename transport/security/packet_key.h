@@ -1,6 +1,6 @@
 // The transport's keys and seals (transport/packet_seal.h), derived from a job's key by the schedule of key_schedule.h,
-// with AES-128-GCM. After 2^22 packets in one direction, the sender changes to the keys of the next epoch, because RFC
-// 9001 section 6.6 limits the use of a key to 2^23 packets. A receiver distinguishes epochs by a packet's epoch bit,
+// with AES-128-GCM. RFC 9001 section 6.6 limits the use of a key to 2^23 packets. So after 2^22 packets in one
+// direction, the sender changes to the keys of the next epoch. A receiver distinguishes epochs by a packet's epoch bit,
 // and stores the keys of the previous epoch for late packets.
 #pragma once
 

@@ -27,7 +27,7 @@ EndRandom draw() {
   return drawn;
 }
 
-/// Reads a hexadecimal number. Returns false unless it takes up all of `digits` and fits `Number`.
+/// Reads a hexadecimal number. Returns false unless the number takes up all of `digits` and fits `Number`.
 template <typename Number>
 bool read_hex(std::string_view digits, Number& number) {
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);

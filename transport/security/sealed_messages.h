@@ -19,8 +19,8 @@
 
 namespace mltcp::security {
 
-/// Thrown for a greeting that is invalid or belongs to another key. what() completes a sentence about the peer, such as
-/// "has another key, ...".
+/// Thrown for a greeting that is invalid or names another key than this end's key. what() completes a sentence about
+/// the peer, such as "has another key, ...".
 struct GreetingError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

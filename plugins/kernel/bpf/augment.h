@@ -3,12 +3,12 @@
  * MLTCP for the kernel's congestion controls (arXiv 2402.09589; HotNets'24, doi 10.1145/3696348.3696878).
  *
  * Each congestion control (struct_ops) calls the kernel's own functions. But it passes a scaled number of acknowledged
- * packets to the increase step: the real number times the gain of the connection's job. With gain 1 it is exactly the
- * kernel's algorithm. Slow start is not scaled.
+ * packets to the increase step: the real number times the gain of the connection's job. With gain 1 the result is
+ * exactly the kernel's algorithm. Slow start is not scaled.
  *
- * The kernel calls pkts_acked() for every acknowledgement, including those in recovery, and before cong_avoid(). So
- * the job's bytes are counted in pkts_acked(), and the gain includes the bytes of the same acknowledgement.
- * CA_EVENT_TX_START comes with the first packet that is sent while no packet is in flight.
+ * The kernel calls pkts_acked() for every acknowledgement, including those in recovery, and before cong_avoid(). So the
+ * job's bytes are counted in pkts_acked(), and the gain in cong_avoid() already includes the bytes of this
+ * acknowledgement. The kernel reports CA_EVENT_TX_START when it sends a packet while no packet is in flight.
  */
 #ifndef MLTCP_KERNEL_BPF_AUGMENT_H
 #define MLTCP_KERNEL_BPF_AUGMENT_H
@@ -57,7 +57,7 @@ struct {
 } mltcp_users SEC(".maps");
 
 struct mltcp_flow {
-  struct mltcp_job_key job; /* job of the connection; kind 0 if it has none */
+  struct mltcp_job_key job; /* job of the connection; kind 0 if the connection has no job */
   u64 counted;              /* acknowledged bytes already added to the job */
   u64 gain;
   u64 carry; /* fraction of a packet not yet passed to the increase step */
@@ -71,7 +71,7 @@ struct mltcp_flow {
   __u8 ignored;     /* 1 after too many timeouts: the connection's data in flight does not count */
   __u8 zero[2];
   u64 retry_ns;
-  /* Clock of CUBIC's curve. */
+  /* CUBIC: time of the latest update of its clock, and the part of a tick that is not yet applied to the clock. */
   u64 clock_ns;
   s64 clock_carry_ns;
 };
@@ -92,7 +92,7 @@ MLTCP_INLINE struct mltcp_common* mltcp_find_common(void) {
 
 MLTCP_INLINE struct mltcp_flow* mltcp_find_flow(struct sock* sk) { return bpf_sk_storage_get(&mltcp_flows, sk, 0, 0); }
 
-/* Copies a member of the struct at `pointer` to `to`. Because it copies, `pointer` may be the result of a
+/* Copies a member of the struct at `pointer` to `to`. Because the macro copies, `pointer` may be the result of a
  * computation. */
 #define MLTCP_READ(to, type, member, pointer) \
   (bpf_probe_read_kernel(to, sizeof(*(to)), (char*)(pointer) + bpf_core_field_offset(type, member)) == 0)
@@ -133,8 +133,8 @@ MLTCP_INLINE void mltcp_name_job(struct sock* sk, const struct mltcp_common* com
 #define MLTCP_RETRY_NS 1000000000ULL
 /* Value of a job's number of connections while the job is evicted: no connection can join it any more. */
 #define MLTCP_EVICTED 0xffffffffU
-/* A connection with this many consecutive timeouts has probably lost its peer. It then no longer blocks new iterations
- * of its job. */
+/* A connection with this many consecutive timeouts has probably lost its peer. From then on, the connection no longer
+ * prevents new iterations of its job. */
 #define MLTCP_TIMEOUTS_TO_IGNORE 3
 
 struct bpf_map;
@@ -154,7 +154,7 @@ static long mltcp_evict(struct bpf_map* map, const void* key, struct mltcp_job* 
   struct mltcp_job* job;
   int old;
   if (!mltcp_is_old(seen, eviction)) return 0;
-  /* The same as `seen`; Linux 6.1 can lock only a value that was looked up. */
+  /* Looks up `seen` again, because Linux 6.1 can lock only a value that was looked up. */
   job = bpf_map_lookup_elem(&mltcp_jobs, key);
   if (!job) return 0;
   bpf_spin_lock(&job->lock);
@@ -211,8 +211,8 @@ MLTCP_INLINE void mltcp_join(struct sock* sk, struct mltcp_flow* flow) {
     }
     bpf_spin_unlock(&job->lock);
     if (!evicted) {
-      /* Another processor may have evicted this job before the count was raised. The memory may then belong to another
-       * job, whose count was raised instead. */
+      /* Another processor may have evicted this job before the count was raised. The memory may now belong to a
+       * different job, and this code then raised the count of that job. */
       if (bpf_map_lookup_elem(&mltcp_jobs, &key) == job) return;
       bpf_spin_lock(&job->lock);
       --job->iterations.connections;
@@ -353,8 +353,8 @@ MLTCP_INLINE void mltcp_on_acked(struct sock* sk) {
     flow->gain = MLTCP_GAIN_ONE;
     return;
   }
-  /* An ignored connection had data in flight all the time, so it continues its iteration and begins no burst. Any other
-   * acknowledgement while nothing is sent is for a FIN, and ends no silence. */
+  /* An ignored connection had data in flight all the time. So its acknowledgement continues the iteration and begins no
+   * burst. Any other acknowledgement without data in flight is for a FIN, and does not end a silence. */
   returns = flow->ignored && bytes > 0;
   counts = returns || (flow->sending && bytes > 0);
   ended = flow->sending && tp->packets_out == 0;

@@ -29,8 +29,8 @@ MLTCP_INLINE int becomes_reno(struct sock* sk) {
          bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, own, sizeof(own) - 1) == 0;
 }
 
-/* Returns whether the connection uses ECN for DCTCP. A connection without state does not, because dctcp_init() was not
- * called for it. */
+/* Returns whether the connection uses ECN for DCTCP. A connection without a struct mltcp_flow does not, because
+ * dctcp_init() was not called for it. */
 MLTCP_INLINE int uses_ecn(struct sock* sk) {
   const struct mltcp_flow* const flow = mltcp_find_flow(sk);
   return flow && !flow->without_ecn;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* mltcp_reno: the kernel's Reno whose congestion avoidance adds F packets per window instead of one. */
+/* mltcp_reno: the kernel's Reno whose congestion avoidance adds F packets per window instead of one packet. F is the
+ * gain of the connection's job. */
 #include "augment.h"
 
 extern u32 tcp_reno_ssthresh(struct sock* sk) __ksym;

@@ -61,7 +61,7 @@ enum { TCP_CLOSE = 7, TCP_LISTEN = 10 };
 enum { TCP_ECN_OK = 1 };
 enum tcp_ca_event { CA_EVENT_TX_START };
 
-/* Only declared, because libbpf compares the types of function arguments. */
+/* Needed only as a type of function arguments, which libbpf compares. */
 struct ack_sample {
   u32 pkts_acked;
 } OF_THE_KERNEL;

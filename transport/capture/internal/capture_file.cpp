@@ -54,7 +54,7 @@ void CaptureFile::open() {
     }
   }();
   if (!failure_.empty()) return;
-  // Does not truncate the file, because it must be locked before. Only this user can read a new file, because it
+  // Does not truncate the file, because the file must be locked first. Only this user can read a new file, because it
   // contains sent data. O_NONBLOCK is needed because opening a pipe without a reader would block the program.
   std::error_code unknown;
   const int how = target.descriptor ? 0 : std::filesystem::exists(target.path, unknown) ? O_NOFOLLOW : O_CREAT | O_EXCL;

@@ -22,8 +22,8 @@ constexpr std::uint16_t kStatisticsDropped = 5;
 constexpr std::byte kNanoseconds{9};
 constexpr std::size_t kLongestText = 4096;
 
-/// A block under construction at the end of `out`. The destructor completes it: its length is stored after its type and
-/// at its end.
+/// A block under construction at the end of `out`. The destructor stores the block's length after its type and again at
+/// its end.
 class Block {
  public:
   Block(std::vector<std::byte>& out, std::uint32_t type) : out_(out), start_(out.size()) {
@@ -118,7 +118,7 @@ void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, con
   block.time(statistics.end);
   const auto time = [&](std::uint16_t code, Nanos at) {
     const auto count = static_cast<std::uint64_t>(at.count);
-    block.number(code, std::uint64_t{count << 32 | count >> 32});  // the upper half comes first, as in packet blocks
+    block.number(code, std::uint64_t{count << 32 | count >> 32});  // the upper 32 bits come first, as in packet blocks
   };
   time(kStatisticsStart, statistics.start);
   time(kStatisticsEnd, statistics.end);

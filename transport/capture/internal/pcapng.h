@@ -44,7 +44,7 @@ struct InterfaceStatistics {
   std::uint64_t dropped = 0;
 };
 
-// Each function appends a block to `out`.
+// Each of the following functions appends one block to `out`.
 
 void append_section(std::vector<std::byte>& out, std::string_view application, std::string_view comment);
 void append_interface(std::vector<std::byte>& out, const InterfaceInfo& info, std::uint32_t snap_bytes);

@@ -24,7 +24,8 @@ bool RecordRing::push(const Record& record, std::span<const std::byte> first,
     if (head + gap + needed - known_tail_ > size_) return false;
   }
   if (gap != 0) {
-    // The unused rest may be too short for an Entry. Only two members are written, which mark it as a gap.
+    // The unused rest of the memory may be too short for an Entry. So only the two members that mark the rest as a gap
+    // are written.
     const auto bytes = static_cast<std::uint32_t>(gap);
     const bool is_gap = true;
     std::memcpy(memory_.get() + at + offsetof(Entry, bytes), &bytes, sizeof bytes);

@@ -1,5 +1,6 @@
 // Passes packets from the data path to the thread that writes them: a ring of bytes with one producer and one consumer.
-// The producer copies and publishes a packet, or drops it if the ring is full. It never waits, allocates or locks.
+// The producer copies and publishes a packet, or drops the packet if the ring is full. The producer never waits,
+// allocates or locks.
 #pragma once
 
 #include <atomic>
@@ -18,9 +19,10 @@ namespace mltcp::capture {
 /// Properties of a packet besides its bytes.
 struct Record {
   Nanos time;
-  std::uint32_t stored_bytes = 0;    ///< bytes that follow the record in the ring
-  std::uint32_t original_bytes = 0;  ///< length of the packet; for a UDP payload, the length of the payload
-  Address remote;                    ///< address of the peer; only for UDP payloads
+  std::uint32_t stored_bytes = 0;  ///< bytes that follow the record in the ring
+  /// Length in bytes of the whole packet, or of the UDP payload if only the payload is captured.
+  std::uint32_t original_bytes = 0;
+  Address remote;  ///< address of the peer; only for UDP payloads
   Direction direction = Direction::in;
   Ecn ecn = Ecn::not_ect;
   std::uint8_t priority = 0;
@@ -29,15 +31,15 @@ struct Record {
 
 class RecordRing {
  public:
-  /// `bytes` is rounded up to a power of two.
+  /// Constructs an empty ring of `bytes` bytes, rounded up to a power of two.
   explicit RecordRing(std::size_t bytes);
 
-  /// Appends a packet; only for the producer. Stores `first` followed by `second`, up to `record.stored_bytes` bytes.
-  /// Returns false if the ring is full.
+  /// Appends a packet. Only the producer may call this function. Stores `first` followed by `second`, up to
+  /// `record.stored_bytes` bytes. Returns false if the ring is full.
   bool push(const Record& record, std::span<const std::byte> first, std::span<const std::byte> second) noexcept;
 
-  /// Returns the oldest record and sets `bytes` to the stored bytes of its packet; only for the consumer. Null if the
-  /// ring is empty. Both are valid until pop().
+  /// Returns the oldest record; null if the ring is empty. Sets `bytes` to the stored bytes of the record's packet. The
+  /// record and its bytes are valid until pop(). Only the consumer may call this function.
   const Record* front(std::span<const std::byte>& bytes) noexcept;
   void pop() noexcept;
   [[nodiscard]] bool is_half_full() const noexcept {
@@ -47,7 +49,7 @@ class RecordRing {
  private:
   struct Entry {
     std::uint32_t bytes = 0;  ///< size of the entry, including this header and padding
-    bool is_gap = false;      ///< whether this is not an entry but the unused rest of the memory
+    bool is_gap = false;      ///< true for the unused rest of the memory, which is no entry
     Record record;
   };
   static std::size_t entry_bytes(std::size_t stored) {
