@@ -15,8 +15,8 @@ struct Reading {
   Nanos time;
 };
 
-/// Reads the TSC and CLOCK_MONOTONIC at nearly the same moment. Returns the attempt with the shortest time between the
-/// two TSC reads around the read of CLOCK_MONOTONIC.
+/// Reads the TSC and CLOCK_MONOTONIC at nearly the same moment. Each attempt reads the TSC before and after
+/// CLOCK_MONOTONIC. Returns the attempt with the shortest time between its two TSC reads.
 Reading read_both() {
   Reading best;
 #if defined(__x86_64__)

@@ -43,10 +43,10 @@ struct Descriptor {
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): read_text_file() has no observer parameter
 thread_local const FileObserver::OnRead* observer = nullptr;
 
-// Finds a file in the folder of `path` that the user may have meant: one with the same name and an additional
-// extension, or else the one with the nearest name. The result has the same folder part as `path`.
+// Guesses which file in the folder of `path` the user meant. If a file has the same name and an additional extension,
+// returns this file. If not, returns the file with the nearest name. The result has the same folder part as `path`.
 std::optional<std::string> meant_file(const std::filesystem::path& path) {
-  constexpr std::size_t max_entries = 10'000;  // searching a larger folder would take too long
+  constexpr std::size_t max_entries = 10'000;  // maximum number of files; searching more files would take too long
   constexpr std::size_t shortest = 3;  // minimum length of a name; two edits can change a shorter name completely
   const std::string name = path.filename().string();
   if (path.stem().string().size() < shortest) return std::nullopt;
@@ -157,8 +157,8 @@ class Neighbour {
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
-  // Gives the temporary file the permissions of `target` if that is a regular file, or else those of a new file. Then
-  // renames it to `target`. Returns whether all of this succeeded.
+  // Gives the temporary file the permissions of `target`, or the permissions of a new file if `target` is not a regular
+  // file. Then renames the temporary file to `target`. Returns whether all steps succeeded.
   [[nodiscard]] bool place(const fs::path& target) {
     struct stat there {};
     if (lstat(target.c_str(), &there) == 0 && S_ISREG(there.st_mode)) {
@@ -188,8 +188,8 @@ bool is_in_proc(int descriptor) {
   return fstatfs(descriptor, &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-// Resolves the links in `name`, and refuses planted ones. If not `whole`, the last part of `name` is neither followed
-// nor checked.
+// Resolves the links in `name`. Throws InputError if another user may have planted a link or the last part. If `whole`
+// is false, does not follow or check the last part of `name`.
 OutputTarget resolved(const fs::path& name, bool whole) {
   constexpr int max_links = 40;  // Linux follows at most this many links
   OutputTarget target;
@@ -205,13 +205,13 @@ OutputTarget resolved(const fs::path& name, bool whole) {
     target.path = !last && part == ".." ? folder.parent_path() : folder / part;
     if (last) target.descriptor = descriptor_of(target.path);
     if (last && (!whole || target.descriptor)) break;
-    // One descriptor for checking and reading the link, so that nobody can exchange it in between.
+    // Checks and reads the link through one descriptor, so that nobody can exchange the link in between.
     const Descriptor found(open(target.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
     if (found.number < 0 || fstat(found.number, &status) != 0) break;
     if (last || S_ISLNK(status.st_mode)) refuse_planted(target.path, status);
-    // The text of a link in /proc need not name its target, which may be a socket or in another root. So a link in
-    // /proc is not resolved unless it is the last part.
+    // The text of a link in /proc may not be the path of its target, for example if the target is a socket. So a link
+    // in /proc is resolved only if it is the last part.
     if (!S_ISLNK(status.st_mode) || (!last && is_in_proc(found.number))) continue;
     std::array<char, PATH_MAX> to{};
     const ssize_t length = ++links > max_links ? -1 : readlinkat(found.number, "", to.data(), to.size());

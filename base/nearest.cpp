@@ -12,7 +12,7 @@ namespace {
 // Returns the number of edits that turn one word into the other. An edit inserts, deletes or replaces a letter, or
 // swaps two neighbouring letters (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);  // the row before `last`
+  std::vector<std::size_t> before(b.size() + 1);  // row before `last` in the table of distances
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});

@@ -16,7 +16,7 @@
 namespace mltcp {
 namespace {
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a fork copies the whole process
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the fork handler has no parameter
 constinit std::atomic<std::uint32_t> copies{0};
 
 // Registers the fork handler at program start; child processes inherit it.
@@ -33,7 +33,7 @@ std::uint32_t process_copies() noexcept { return copies.load(std::memory_order_r
 void note_process_copy() noexcept { copies.fetch_add(1, std::memory_order_relaxed); }
 
 void draw_system_random(std::span<std::byte> out) {
-  constexpr std::size_t max = 256;  // maximum of one getentropy() call, which never returns less than requested
+  constexpr std::size_t max = 256;  // maximum bytes of a getentropy() call, which returns all requested bytes or fails
   for (; !out.empty(); out = out.subspan(std::min(out.size(), max)))
     if (getentropy(out.data(), std::min(out.size(), max)) != 0)
       throw RunError(fmt::format(

@@ -41,7 +41,7 @@ void SystemTime::pause() {
 void SystemTime::sleep(Nanos duration) { Clock::sleep(duration); }
 
 WaitEnd SystemTime::wait(std::span<const int> files, Nanos max) {
-  thread_local std::vector<pollfd> waited;  // not allocated anew for each wait
+  thread_local std::vector<pollfd> waited;  // kept between calls, so that a wait allocates no memory
   waited.clear();
   for (const int file : files) waited.push_back({file, POLLIN, 0});
   const timespec limit{0, static_cast<long>(max.count)};

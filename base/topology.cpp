@@ -16,7 +16,7 @@
 namespace mltcp {
 namespace {
 
-// Separates the node names in a link name. Node names do not contain it, so link names are unique.
+// Separates the node names in a link name. No node name contains this text, so link names are unique.
 constexpr std::string_view kArrow = " -> ";
 
 void check_count(std::uint64_t number, std::uint64_t low, std::uint64_t high, const char* what) {
@@ -29,8 +29,8 @@ void add_names(std::vector<std::string>& names, const char* what, std::uint32_t 
   for (std::uint32_t i = 0; i < count; ++i) names.push_back(fmt::format("{} {}", what, i));
 }
 
-/// Sorts the indices of `key_of` by key into `items`. Those with key k are at items[begin[k]] to items[begin[k + 1] -
-/// 1].
+/// Sorts the indices of `key_of` by key into `items`. The indices with key k begin at items[begin[k]] and end before
+/// items[begin[k + 1]].
 void group_by(std::uint32_t keys, const std::vector<std::uint32_t>& key_of, std::vector<std::uint32_t>& items,
               std::vector<std::uint32_t>& begin) {
   begin.assign(keys + std::size_t{1}, 0);
@@ -183,7 +183,7 @@ void Topology::find_distances() {
   std::vector<std::uint32_t> order;
   std::vector<std::uint32_t> begin;
   group_by(switches(), to, order, begin);
-  std::vector<Source> sources;  // grouped by the switch to which the link leads, see `begin`
+  std::vector<Source> sources;  // grouped by the switch to which the link leads; group k starts at begin[k]
   sources.reserve(between.size());
   for (const std::uint32_t i : order) sources.push_back({links_[between[i]].from - hosts_, links_[between[i]].delay});
   std::vector<bool> first(switches());  // by switch: whether a host has a link to it
@@ -225,7 +225,7 @@ void Topology::find_distances() {
     }
   }
   longest_delay_ = first_delay + longest + last_delay;
-  // Several links from a host, or to a host, are choices as well.
+  // A host with several outgoing or incoming links also has a choice of paths.
   for (Host host = 0; host < hosts_; ++host) has_choices_ |= out(host).size() > 1 || in(host).size() > 1;
 }
 

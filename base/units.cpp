@@ -46,11 +46,11 @@ struct Decimal {
   bool negative = false;
 };
 
-// Reads [+-]digits[.digits][e[+-]digits]. Drops digits after the 23rd significant one: for any value in range they are
-// worth less than a thousandth of a base unit.
+// Reads [+-]digits[.digits][e[+-]digits]. Drops digits after the 23rd significant digit. In any value in range, the
+// dropped digits are worth less than a thousandth of a base unit.
 Decimal read_decimal(std::string_view text) {
   constexpr Uint128 enough = Uint128{100'000'000'000} * 100'000'000'000;
-  constexpr int far_exponent = 10'000;  // with a larger exponent every number is 0 or too large
+  constexpr int far_exponent = 10'000;  // with a larger exponent, positive or negative, a number is too large or 0
   Decimal result;
   std::size_t i = 0;
   const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
@@ -149,7 +149,7 @@ std::string to_text(Nanos duration) {
   const std::string sign = duration.count < 0 ? "-" : "";
   const auto value =
       duration.count < 0 ? ~static_cast<std::uint64_t>(duration.count) + 1 : static_cast<std::uint64_t>(duration.count);
-  return sign + write(value, kTimeUnits, 4);  // up to seconds, because a minute is not divided decimally
+  return sign + write(value, kTimeUnits, 4);  // in ns, us, ms or s, because minutes are not divided decimally
 }
 std::string bytes_to_text(Bytes bytes) { return write(bytes, kByteUnits, 5); }
 std::string to_text(Rate rate) { return write(rate.bits_per_second, kRateUnits, kRateUnits.size()); }

@@ -72,7 +72,7 @@ Aggressiveness Aggressiveness::from_text(std::string_view text) {
     numbers.push_back(number);
     at = static_cast<std::size_t>(end - text.data());
   }
-  // Empty if the rest of the text is not a list of numbers.
+  // `form` is empty if the text after the first space is not a list of numbers.
   const std::string_view form = at == text.size() ? text.substr(0, space) : std::string_view();
   Aggressiveness f;
   if (form == "polynomial" && numbers.size() == 3) {

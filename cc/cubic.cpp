@@ -51,7 +51,7 @@ void Cubic::on_ack(const AckSample& ack, Output& out) {
 }
 
 // Advances clock_ by the time since the last acknowledgement, scaled by the gain. While the window limits sending,
-// acknowledgements are at most a round trip apart, so any time beyond that was idle time and does not count.
+// acknowledgements are at most a round trip apart. So any time beyond a round trip was idle time and does not count.
 void Cubic::run_clock(const AckSample& ack) {
   const Nanos passed = std::min(ack.now - last_ack_, std::max(ack.latest_rtt, ack.smoothed_rtt));
   last_ack_ = ack.now;
@@ -106,7 +106,7 @@ void Cubic::avoid(const AckSample& ack, double acked, double& cwnd) {
   if (!epoch_.begun) begin_epoch(cwnd);
   const double t = clock_ - epoch_.t_epoch;
   const double windows = std::min(acked / cwnd, 1.0);
-  // The Reno-friendly estimate (section 4.3, figure 4) grows as fast as Reno's window once it reaches cwnd_prior.
+  // Once the Reno-friendly estimate (section 4.3, figure 4) reaches cwnd_prior, it grows as fast as Reno's window.
   const double alpha = epoch_.w_est < epoch_.cwnd_prior ? alpha_ : 1;
   epoch_.w_est += ack.gain * alpha * mss_ * acked / cwnd;
   if (curve(t) < epoch_.w_est) {
@@ -125,7 +125,8 @@ void Cubic::on_congestion(const CongestionEvent& event, Output& out) {
   const double left = 1 - reduction(1 - beta_, event.decrease_gain);
   // Fast convergence (section 4.7).
   epoch_.w_max = fast_convergence_ && cwnd < epoch_.w_max ? cwnd * (1 + left) / 2 : cwnd;
-  // Section 4.6, with the window in place of the bytes in flight, because the window grows only while it is fully used.
+  // Follows section 4.6, but uses the window in place of the bytes in flight, because the window grows only while it is
+  // fully used.
   epoch_.cwnd_prior = cwnd;
   epoch_.ssthresh = std::max(cwnd * left, minimum_window());
   const double min = event.cause == CongestionEvent::Cause::ecn ? mss_ : minimum_window();

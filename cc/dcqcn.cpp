@@ -23,12 +23,12 @@ constexpr double kCloseToLine = 1 - 1e-6;
 constexpr double kRegainedShare = 0.5;
 constexpr double kBurstShare = 0.25;
 constexpr double kLargestShare = 0.02;
-// Steps are taken in full if the target rate is at least this share of the line rate. Below it they are scaled by the
-// square root of (target rate / this share of the line rate).
+// Steps are enlarged in full if the target rate is at least this share of the line rate. At a lower target rate, the
+// factor of enlargement is multiplied by the square root of (target rate / this share of the line rate).
 constexpr double kWholeShare = 0.5;
 
-constexpr std::uint32_t kAckedAtOnce = 2;   // packets that a receiver acknowledges at once by default
-constexpr double kFirstWindowPackets = 10;  // window before the first RTT sample (RFC 6928)
+constexpr std::uint32_t kAckedAtOnce = 2;   // packets per acknowledgement by default
+constexpr double kFirstWindowPackets = 10;  // window in packets before the first RTT sample (RFC 6928)
 
 double or_share(double given, double share) { return given > 0 ? given : share; }
 
@@ -120,8 +120,8 @@ void Dcqcn::scale_steps(Bytes iteration_bytes) {
   step_scale_ = std::max(wanted / additive_, 1.0);
 }
 
-/// Returns how many notifications the marks would cause if the receiver acknowledged every second packet: one for each
-/// notification interval in the time that sending the packets took.
+/// Returns how many notifications the marks would cause if the receiver acknowledged every second packet. Each
+/// notification interval in the time that sending the packets took causes one notification.
 int Dcqcn::notifications_of(const AckSample& ack) const {
   if (ack.ce_packets < 2 * kAckedAtOnce) [[likely]]
     return 1;
@@ -159,8 +159,8 @@ void Dcqcn::restart_increase(Nanos now) {
 }
 
 void Dcqcn::increase() {
-  // Section 3.1, equations 3 and 4. Fast recovery lasts until one of the two counters exceeds F. Then the increase is
-  // additive. When both counters exceed F, it is a hyper increase.
+  // Section 3.1, equations 3 and 4. Fast recovery lasts until one of the two counters exceeds F. If only one counter
+  // exceeds F, the increase is additive. If both counters exceed F, the increase is hyper.
   if (std::max(timer_steps_, byte_steps_) > fast_recovery_steps_) {
     const bool hyper = std::min(timer_steps_, byte_steps_) > fast_recovery_steps_;
     target_rate_ = std::min(target_rate_ + gain_ * scale_of_step() * (hyper ? hyper_ : additive_), line_rate_);

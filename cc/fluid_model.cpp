@@ -15,8 +15,8 @@ double FluidPair::shift(double delta) const {
 double FluidPair::first_job_iteration(double delta) const {
   const double up = up_fraction * period;
   if (delta >= up) return period;
-  // Under fair sharing the first job sends alone for `delta`, and then at half the rate, so its iteration ends up -
-  // delta late. The shift is the time that the first job gains on the other job.
+  // Under fair sharing, the first job sends alone for `delta`, and then at half the rate. So its iteration is longer
+  // than the period by (up - delta). The shift is the time that the first job gains on the other job.
   return period + (up - delta) - shift(delta);
 }
 
@@ -44,7 +44,8 @@ std::vector<std::vector<double>> fluid_iterations(std::span<const FluidJob> jobs
     states.push_back({.begin = job.start, .up_at = job.start + job.compute});
     step = std::min(step, job.communicate / 2000);
   }
-  // Divides the link among the sending jobs in the ratio of F at progress State::*progress.
+  // Divides the link among the sending jobs in proportion to F at each job's progress. `progress` selects the member of
+  // State that contains this progress.
   const auto share = [&](double State::*progress) {
     double sum = 0;
     for (const State& s : states)

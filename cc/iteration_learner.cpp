@@ -12,23 +12,24 @@ constexpr std::uint64_t kRemembered = 48;  // a gap is forgotten after this many
 constexpr Bytes kBurstResolution = 256;
 constexpr Bytes kLargestBurstFades = 16;
 // Two gaps are alike if their lengths differ by at most this factor. Compute times vary, jobs change, and congestion
-// shortens the gap between two buckets more than the compute gap.
+// shortens the gap between two gradient buckets more than the compute gap.
 constexpr std::int64_t kAlike = 4;
 // An iteration that fits into a few initial windows ends before congestion control has any effect.
 constexpr Bytes kSmallestIteration = 16'384;
 // The compute gap must be at least 1/64 of an iteration. In a shorter gap there is no time for another job to send.
 constexpr std::int64_t kSmallestGapShare = 64;
 // Evidence for a period is counted in bits. In a period with n large gaps, a gap recurs by chance within a fraction
-// `error` of the period with probability 2 n error. The logarithm of this gives the bits of one recurrence. kPrice is
-// subtracted from each, because recurrences by chance give some bits as well, and many periods are tried.
+// `error` of the period with probability 2 n error. The negative binary logarithm of this probability is the number of
+// bits of a recurrence. kPrice is subtracted for each recurrence, because recurrences by chance give some bits as well,
+// and many periods are tried.
 constexpr double kFinest = 1.0 / 16'384;
 constexpr double kPrice = 3;
 constexpr double kEnoughBits = 20;
 constexpr std::uint32_t kMaxStrikes = 3;
 constexpr std::uint32_t kAllowedMisses =
-    4;  // one of this many large gaps need not recur, for example a pause, or a gap that congestion has closed
+    4;  // out of this many large gaps, one need not recur, for example a pause, or a gap that congestion has closed
 constexpr std::uint32_t kBeyondStragglers = 4;
-// Number of searches without result after which a flawed period may replace a proven one.
+// Number of searches without result after which a period with misses may replace a proven period.
 constexpr std::uint32_t kLostForLong = 64;
 constexpr std::uint32_t kPatience = 512;
 constexpr std::uint32_t kMaxPeriods = 20;  // maximum number of periods examined
@@ -160,8 +161,8 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
   std::uint32_t misses = 0;
   std::size_t per_period = 1;
   double bits = 0;
-  // Collects evidence: large gaps, from the second newest backwards, with a similar gap one period earlier. Stops where
-  // the boundary gaps no longer recur.
+  // Collects evidence, from the second newest gap backwards: large gaps that have a similar gap one period earlier.
+  // Stops where the boundary gaps no longer recur.
   for (std::size_t i = count_ - 1; i-- > 0 && boundaries < kMaxPeriods;) {
     const Gap& gap = gaps_[i];
     if (gap.length < large) continue;
@@ -184,7 +185,7 @@ std::optional<IterationLearner::Period> IterationLearner::check_period(std::size
       weakest = std::min(weakest, like->length);
       ++boundaries;
     } else if (i > before && (gap.length / kAlike + like->length / kAlike).count / 3 * 2 > boundary_gaps) {
-      return std::nullopt;  // the iteration more likely begins at this gap
+      return std::nullopt;  // this gap is longer than the boundary gaps, so it is a likelier boundary
     }
   }
   const double needed = kEnoughBits * static_cast<double>(1U << (strikes_ + (misses > 0 ? 1 : 0)));

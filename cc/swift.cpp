@@ -11,9 +11,10 @@ namespace {
 
 constexpr double kInitialWindow = 10;        // initial window in packets (RFC 6928)
 constexpr double kEndpointWeight = 1.0 / 8;  // weight of a sample in the smoothed endpoint delay (section 3.2)
-constexpr double kWindowsApart = 2;          // maximum ratio of the larger window to the smaller
+constexpr double kWindowsApart = 2;          // maximum ratio of the larger of the two windows to the smaller window
 constexpr double kHighestRate = 1e15;        // bits per second
-constexpr double kInUse = 0.8;  // a window counts as used if bytes in flight plus a packet reach this share of it
+// A window counts as used if bytes in flight plus a packet reach this share of the window.
+constexpr double kInUse = 0.8;
 
 }  // namespace
 

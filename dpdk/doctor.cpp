@@ -204,7 +204,7 @@ void check_dpdk(std::vector<Check>& checks) {
   }
 }
 
-/// Tries to open a socket of that kind. Returns 0, or errno if that fails.
+/// Tries to open a socket with these arguments. Returns 0 on success, or errno on failure.
 int try_socket(int family, int type, int protocol) {
   const int descriptor = socket(family, type | SOCK_CLOEXEC, protocol);
   if (descriptor < 0) return errno;

@@ -1,5 +1,5 @@
 // Examines the ports of a machine; see doctor.h. DPDK opens unused interfaces, and devices that the caller names, in
-// child processes. Of other interfaces and NICs only the state is reported.
+// child processes. For other interfaces and NICs, only the state is reported.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rte_config.h>

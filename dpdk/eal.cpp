@@ -176,7 +176,7 @@ std::vector<std::string> arguments(const Dpdk& dpdk, unsigned core, const std::v
                                  std::to_string(dpdk.memory_mb)};
   if (nics.empty()) {
     words.push_back(fmt::format("--allow={}", kNoDevice));
-    words.emplace_back("--iova-mode=va");  // if NICs are used, their drivers choose the mode
+    words.emplace_back("--iova-mode=va");  // if NICs are used, their drivers choose the IOVA mode
   }
   for (const auto& address : nics) words.push_back("--allow=" + address);
   // --no-huge and --in-memory exclude each other: without huge pages memory is anonymous anyway.
@@ -224,7 +224,7 @@ void start_dpdk(Dpdk& dpdk, const EalOptions& options, unsigned core, const std:
         dpdk.memory_mb, dpdk.huge ? "huge" : "ordinary", rte_strerror(error), last_words());
     throw RunError(dpdk.failure);
   }
-  // Removes the directory that DPDK creates for files, because with these options DPDK writes none.
+  // Removes the directory that DPDK creates for files, because DPDK writes no files with the options from arguments().
   rmdir(rte_eal_get_runtime_dir());
   dpdk.clock.calibrate();
   dpdk.running.store(true, std::memory_order_release);
@@ -259,7 +259,7 @@ void check_memory(std::uint32_t memory_mb) {
 
 struct Eal::Impl {
   std::vector<unsigned> cores;
-  std::vector<std::unique_ptr<CoreThread>> threads;  ///< threads of the cores from the second on
+  std::vector<std::unique_ptr<CoreThread>> threads;  ///< threads of all cores except the first
   bool shared = false;
   std::string description;
 };

@@ -80,7 +80,7 @@ void capture_log() {
 }
 
 void capture_xdp_log() {
-  // The functions are looked up at run time, because only DPDK's driver loads these libraries, if it is used.
+  // Looks up the functions at run time, because the libraries are loaded only if DPDK's AF_XDP driver is used.
   using Print = int (*)(int, const char*, std::va_list);
   using SetPrint = Print (*)(Print);
   struct Library {

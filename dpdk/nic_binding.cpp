@@ -19,8 +19,8 @@ bool says_yes(const fs::path& parameter) {
   return word == 'Y' || word == '1';
 }
 
-/// Returns whether the IOMMU remaps interrupts. The drivers of Intel and AMD show that in the names of their interrupt
-/// domains.
+/// Returns whether the IOMMU remaps interrupts. If it does, the drivers of Intel and AMD put "IR-" into the names of
+/// their interrupt domains.
 bool interrupts_are_remapped(const fs::path& root) {
   std::error_code error;
   for (fs::directory_iterator it(root / "kernel/irq", error), end; !error && it != end; it.increment(error)) {

@@ -54,7 +54,7 @@ void check(const PortConfig& config) {
   }
 }
 
-/// Plans the port's MTU, queues and buffers. Call it after `kind` has found its interface.
+/// Plans the port's MTU, queues and buffers. Must be called after `kind` has found its interface.
 PortPlan plan_for(PortKind& kind, const PortConfig& config) {
   PortPlan plan;
   plan.mtu = config.mtu != 0 ? config.mtu : kUsualMtu;
@@ -96,7 +96,7 @@ struct Port::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  /// Opens the port. Runs on the service thread, after look(). If it throws, the destructor undoes what was done so
+  /// Opens the port. Runs on the service thread, after look(). If open() throws, the destructor undoes what was done so
   /// far.
   void open() {
     log = PortLog();
@@ -233,7 +233,7 @@ struct Port::Impl {
     }
 
     rte_eth_conf conf{};
-    // Virtual drivers report an MTU limit other than that of their rings and buffers. Their MTU is set by arguments.
+    // The MTU limit that virtual drivers report does not apply to their rings and buffers. Arguments set their MTU.
     conf.rxmode.mtu = ours ? std::min(plan.mtu, std::min(longest, kUsualMtu)) : plan.mtu;
     const auto& want = config.offloads;
     conf.rxmode.offloads =
@@ -244,7 +244,7 @@ struct Port::Impl {
     conf.txmode.offloads =
         info.tx_offload_capa & (only_if(want.checksums, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM) |
                                 only_if(want.multi_segments, RTE_ETH_TX_OFFLOAD_MULTI_SEGS));
-    // The link state of a NIC is polled, because its link interrupts share a vector with those of queues, or never
+    // The link state of a NIC is polled, because its link interrupts share a vector with queue interrupts, or never
     // arrive (82574).
     conf.intr_conf.lsc = ours && (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0 ? 1 : 0;
     conf.intr_conf.rxq = config.interrupts ? 1 : 0;
@@ -265,7 +265,7 @@ struct Port::Impl {
     }
 
     int error = set_up(conf);
-    // Some drivers lack receive interrupts, and do not start if they are requested.
+    // Some drivers have no receive interrupts, and do not start if the program requests such interrupts.
     if (error != 0 && config.interrupts && !kind->starts_with_interrupts()) {
       conf.intr_conf.rxq = 0;
       error = set_up(conf);
@@ -361,7 +361,7 @@ struct Port::Impl {
 };
 
 Port::Port(const Eal& /*eal*/, const PortConfig& config) : impl_(std::make_unique<Impl>(config)) {
-  impl_->kind->look();  // called on this thread, because the calling thread's permissions count
+  impl_->kind->look();  // runs on the caller's thread, because the permissions of this thread count
   run_on_service([this] { impl_->open(); });
 }
 Port::~Port() = default;
@@ -466,7 +466,7 @@ std::uint32_t Port::memory_mb(const PortConfig& config) {
   const std::uint64_t rings = std::uint64_t{8} * plan.descriptors * sizeof(void*);
   const std::uint64_t pool = kind->pool_bytes(plan);
   const std::uint64_t bytes = config.queues * (pool + rings);
-  // DPDK's own tables and alignment losses need 24 MiB and a sixteenth of the rest.
+  // DPDK's own tables and alignment losses need 24 MiB plus a sixteenth of `bytes`.
   const std::uint64_t needed = std::max<std::uint64_t>(24 + (bytes >> 20) + (bytes >> 24), Eal::kMinMemoryMb);
   if (needed > Eal::kMaxMemoryMb) {
     throw InputError(fmt::format(

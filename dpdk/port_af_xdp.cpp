@@ -137,11 +137,11 @@ class AfXdpKind final : public KernelPortKind {
     return PacketPool::memory_bytes(plan.buffers, PacketPool::Pages{});
   }
 
-  /// The kernel frees a queue some time after its socket was closed, even if the process was killed (it waits for other
-  /// CPUs, in a worker thread). So a busy queue may soon be free. Frequent attempts would keep it busy, because the
-  /// query itself binds a socket. Therefore this function waits for free queues with five increasing delays, 1.24 s in
-  /// total, and start() repeats the opening with as many delays. The query comes first, because a driver that fails
-  /// detaches the XDP program of another user of the interface.
+  /// The kernel frees a queue some time after its socket was closed, because a kernel thread first waits for other
+  /// CPUs. The same happens if the process was killed. So a busy queue may soon be free. Frequent attempts would keep
+  /// the queue busy, because the query itself binds a socket. Therefore this function waits for free queues with five
+  /// increasing delays, 1.24 s in total. start() repeats the opening with the same delays. The query comes before the
+  /// opening, because a driver that fails detaches the XDP program of another user of the interface.
   void prepare() override {
     if (xdp_program(name().target) == 0) return;
     unsigned pause = kShortestPause;
@@ -152,8 +152,8 @@ class AfXdpKind final : public KernelPortKind {
     }
     usleep(std::min(pause, kLongestPause));
   }
-  /// Records the sockets of this attempt, so that unplug() can close those that the driver leaks: all except the first
-  /// queue's, and those of a failed attempt.
+  /// Records the sockets of this attempt, so that unplug() can close the sockets that the driver leaks. After success,
+  /// the driver closes only the first queue's socket. After a failed attempt, it closes no socket.
   void after_try() override {
     const auto made = new_sockets();
     sockets_.insert(sockets_.end(), made.begin(), made.end());
@@ -189,8 +189,8 @@ class AfXdpKind final : public KernelPortKind {
         quoted(), name().target, log.words(), name().target);
   }
 
-  /// Adds the kernel's counters of dropped frames. DPDK's driver counts only one of the reasons, and not a full receive
-  /// ring.
+  /// Adds the kernel's counters of dropped frames. DPDK's driver counts only one of the reasons for drops, and never
+  /// counts frames that a full receive ring dropped.
   void add_statistics(std::vector<std::pair<std::string, std::uint64_t>>& statistics) const override {
     xdp_statistics all{};
     for (const int socket : sockets_) {

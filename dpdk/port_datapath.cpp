@@ -25,7 +25,8 @@ namespace {
 /// Number of buffers that each shard holds: packets just received, and packets that wait for neighbours or other
 /// shards.
 constexpr std::uint32_t kHeldByShard = 256;
-/// Number of further datapaths like the first for which memory is allocated if the program does not state the memory.
+/// If the program does not set the memory size, ordinary pages are allocated for this many further datapaths, each like
+/// the first datapath.
 constexpr std::uint32_t kFurtherDatapaths = 7;
 
 /// Returns the number of shards: at least one for each queue.
@@ -163,7 +164,7 @@ bool takes(std::string_view device) {
 }
 
 void check(const HostDatapathConfig& config, const HostPlace& place) {
-  // If the kernel had the address, too, both the kernel and this port would reply for it.
+  // If the kernel also had the address, both the kernel and this port would reply to requests for it.
   for (const InterfaceAddress& one : interface_addresses()) {
     if (one.ip == place.address.ip)
       throw InputError(

@@ -35,7 +35,7 @@ class PciKind final : public DriverKind {
   void adapt(PortPlan& plan) override {
     constexpr std::uint32_t kStep = 1024;
     constexpr std::uint32_t kUsual = 2048;
-    constexpr std::uint32_t kBeyond = 64;  // so that frames longer than allowed can be detected and rejected
+    constexpr std::uint32_t kBeyond = 64;  // extra bytes, so that frames longer than allowed can be rejected
     if (config().buffer_bytes == 0)
       plan.data_bytes = std::max((plan.frame() + kBeyond + kStep - 1) / kStep * kStep, kUsual);
   }

@@ -70,11 +70,12 @@ class PortDma final : public DmaDevice {
                       "unlimited",
                       driver_, error != 0 && log.is_empty() ? fmt::format(" ({})", rte_strerror(error)) : log.words()));
     }
-    return address_of(memory);  // the key is the address, because ports that use DMA work with virtual addresses
+    return address_of(memory);  // the address is the key, because ports that use DMA work with virtual addresses
   }
 
-  /// Throws RunError unless addresses of `bits` bits reach all of `memory`. `bits` is 0 if not known. With 39 bits, as
-  /// on small processors and with QEMU's IOMMU, addresses do not reach the process's stack, heap and mmap() areas.
+  /// Throws RunError unless addresses of `bits` bits reach all of `memory`. If `bits` is 0, the number is unknown and
+  /// nothing is checked. With 39 bits, as on small processors and with QEMU's IOMMU, addresses do not reach the
+  /// process's stack, heap and mmap() areas.
   void check_reach(std::span<std::byte> memory, unsigned bits) const {
     const std::uint64_t end = address_of(memory) + memory.size();
     if (bits == 0 || bits >= 64 || end <= std::uint64_t{1} << bits) return;

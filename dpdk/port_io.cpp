@@ -61,8 +61,8 @@ bool refers(const Port& port, const PortHostConfig& config) {
 
 bool same_ip(const Address& a, const Address& b) { return a.ip == b.ip; }
 
-/// Makes the calling thread work without caches in pools: it takes buffers directly from the pool, and returns them
-/// there.
+/// During the object's lifetime, the calling thread uses no caches of pools. It takes buffers directly from the pool,
+/// and returns them directly to the pool.
 class Uncached {
  public:
   explicit Uncached(bool is_wanted) : thread_(rte_lcore_id()) {
@@ -76,12 +76,12 @@ class Uncached {
   unsigned thread_;
 };
 
-/// The thread that has a cache in a queue's pool: the first thread that uses the queue. Other threads work without a
-/// cache, for example if any of a program's threads may drive an endpoint. Otherwise buffers in many caches would be
-/// missing from the pool.
+/// The thread that has a cache in a queue's pool: the first thread that uses the queue. Any other thread works without
+/// a cache, because buffers in many caches would be missing from the pool. A queue has several threads if any thread of
+/// the program may drive an endpoint.
 class CacheOwner {
  public:
-  /// Returns whether the calling thread is not the owner.
+  /// Returns whether another thread is the owner. If there is no owner, the calling thread becomes the owner.
   [[nodiscard]] bool is_other() {
     return rte_lcore_id() != thread_.load(std::memory_order_relaxed) && !becomes_owner();
   }
@@ -193,8 +193,8 @@ class QueueIo final : public PortIo {
   void arm() override { interrupt_.arm(); }
   void disarm() override { interrupt_.disarm(); }
   [[nodiscard]] std::span<PacketIo* const> feeders() const override { return feeders_; }
-  /// Sets the PortIos that may receive packets for this one: all of the host, or none if the port puts each packet into
-  /// its shard's queue.
+  /// Sets the PortIos that may receive packets for this shard: all PortIos of the host, or none if the port puts each
+  /// packet into its shard's queue.
   void set_feeders(std::span<PacketIo* const> feeders) { feeders_ = feeders; }
 
   std::size_t receive(std::span<RxPacket> out) override {
@@ -215,8 +215,8 @@ class QueueIo final : public PortIo {
       for (std::size_t i = 0; i < held_count_; ++i) count += accept(i, i < handed, out[count], now) ? 1U : 0U;
     } while (count == 0 && held_count_ != 0 && ++bursts < kMaxIdleBursts);
     counters_.received_packets += count;
-    // Drivers free sent buffers only when more is sent. Buffers that refer to the user's memory must not wait for that,
-    // so the port is made to free them from time to time.
+    // Drivers free sent buffers only when they send more packets. Buffers that refer to the user's memory must not wait
+    // for more packets, so the port is made to free these buffers from time to time.
     if (cleans_ && count == 0 && (++empty_ & 15) == 0) [[unlikely]]
       rte_eth_tx_done_cleanup(port_, queue_, 0);
     if (resolver_.is_due(now)) [[unlikely]]
@@ -295,8 +295,8 @@ class QueueIo final : public PortIo {
     held_count_ = 0;
   }
 
-  /// Frees packets that other shards have handed over. They come from the pools of other queues, which may have their
-  /// own threads, so they must not go into this thread's cache.
+  /// Frees packets that other shards have handed over. The packets come from the pools of other queues. Another thread
+  /// may own the cache of such a pool, so the packets must not go into this thread's cache.
   void give_back_to_others() {
     const Uncached uncached(true);
     for (std::size_t i = 0; i < held_from_others_; ++i) rte_pktmbuf_free(std::exchange(held_[i], nullptr));
@@ -363,8 +363,9 @@ class QueueIo final : public PortIo {
       ++counters_.linearised;
     }
     // Software verifies a checksum unless the port reports success. If the port reports "bad", software finds the
-    // reason, and "unknown" is no result. For UDP, "none" also counts as success: the data are intact, but the checksum
-    // was never completed, for example from another virtual machine of the same host (virtio).
+    // reason. If the port reports "unknown", software decides. For UDP, the port's result "none" also counts as
+    // success. It means that the data are intact but the checksum was never completed, for example from another virtual
+    // machine of the same host (virtio).
     const std::uint64_t flags = mbuf->ol_flags;
     const std::uint64_t udp = flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
     const bool ip_good =
@@ -465,7 +466,7 @@ class QueueIo final : public PortIo {
   Resolver<rte_mbuf*> resolver_;
   std::array<rte_mbuf*, kBurst> held_{};
   std::size_t held_count_ = 0;
-  std::size_t held_from_others_ = 0;  ///< number of the first entries of held_ that other shards handed over
+  std::size_t held_from_others_ = 0;  ///< number of entries at the beginning of held_ that other shards handed over
   QueueInterrupt interrupt_;
   std::span<PacketIo* const> feeders_;
   std::array<rte_mbuf*, kBurst> backlog_{};
@@ -474,8 +475,8 @@ class QueueIo final : public PortIo {
   std::vector<std::byte> linear_;
   unsigned empty_ = 0;       ///< number of empty receive bursts
   bool cleans_ = false;      ///< whether to make the port free sent buffers that refer to payloads
-  bool waits_ = false;       ///< the port can signal packets
-  bool owns_queue_ = false;  ///< this is the first shard on its queue
+  bool waits_ = false;       ///< whether the port can signal packets
+  bool owns_queue_ = false;  ///< whether this is the first shard on its queue
   bool blocked_ = false;
 };
 
@@ -495,8 +496,8 @@ void QueueIo::hand_to(std::size_t shard, rte_mbuf* packet) {
 }
 
 void QueueIo::hand_to_all(rte_mbuf* news) {
-  // All shards share one buffer. Other hosts control the rate of such frames, so a copy for each shard could exhaust
-  // the pool.
+  // All shards share one buffer. A copy for each shard could exhaust the pool, because other hosts control the rate of
+  // announcements.
   for (std::size_t shard = 0; shard < all_.size(); ++shard) {
     if (shard == shard_) continue;
     rte_pktmbuf_refcnt_update(news, 1);

@@ -52,8 +52,9 @@ class MemifKind final : public PortKind {
 
  protected:
   std::string arguments(const PortPlan& plan) override {
-    // A slot holds a whole frame, and is smaller than DPDK's buffers. Otherwise DPDK's driver, from 23.03 to 25.11,
-    // would give each segment of a packet its own slot, and would not clear the flag that joins slots.
+    // A slot holds a whole frame, and is smaller than DPDK's buffers. If a slot were as large as a buffer, DPDK's
+    // driver, from 23.03 to 25.11, would give each segment of a packet its own slot, and would not clear the flag that
+    // joins slots.
     return fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize={},mac={}",
                        name().server ? "server" : "client", name().id, name().target, (plan.data_bytes - 1) / 64 * 64,
                        std::countr_zero(plan.descriptors), random_mac());

@@ -14,8 +14,9 @@
 namespace mltcp::dpdk {
 namespace {
 
-/// When a port is closed, it waits until the other end, which polls at least every 50 us, has received the packets sent
-/// to it. The port checks this at most kMaxLooks times, at intervals of kBetweenLooks (in ns).
+/// A port that is being closed waits until the port at the other end has received the packets sent to it. The port at
+/// the other end polls at least every 50 us. The closing port checks the ring at most kMaxLooks times, at intervals of
+/// kBetweenLooks (in ns).
 constexpr int kMaxLooks = 50;
 constexpr Nanos kBetweenLooks{100'000};
 
@@ -46,8 +47,9 @@ class RingKind final : public PortKind {
       wire->ring.drain();
     }
   }
-  /// The other end may still use buffers of this port's pools. So the pools are destroyed with the wire, or when a
-  /// later port on this wire is closed and all their buffers are free.
+  /// The port at the other end may still use buffers of this port's pools, so the pools are stored in the wire. The
+  /// wire's destructor destroys them. If another port on this wire is closed earlier, pools without buffers in use are
+  /// destroyed at that time.
   void keep_pools(std::vector<std::unique_ptr<PacketPool>>& pools) override {
     for (const auto& wire : wires_) {
       if (wire->end == name().target || wire.use_count() == 1) continue;

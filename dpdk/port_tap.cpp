@@ -43,7 +43,7 @@ class TapKind final : public PortKind {
     }
   }
   [[nodiscard]] NetInterface* interface() const override { return interface_.get(); }
-  // DPDK reports the MAC address of the kernel's end, and this end needs another one.
+  // DPDK reports the MAC address of the kernel interface. The port needs a different address.
   void adjust_mac(encap::MacAddress& mac) const override { mac[5] ^= 1; }
 
  protected:

@@ -38,7 +38,7 @@ class NetNamespace {
   NetNamespace& operator=(const NetNamespace&) = delete;
 
   /// Moves the calling thread into this namespace. Returns false if the kernel does not permit this. If /proc shows no
-  /// namespaces, there is only one, and the thread stays in it.
+  /// namespaces, there is only one namespace, so nothing has to be done.
   [[nodiscard]] bool enter() const {
     const NetNamespace own;
     if (file_ < 0 || own.file_ < 0) return true;

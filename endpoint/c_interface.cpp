@@ -37,7 +37,7 @@ static_assert(MLTCP_ADDRESS_BYTES == EndpointAddress::kMaxBytes &&
 static_assert(MLTCP_KEY_BYTES == security::JobKey::kSize);
 static_assert(sizeof(void*) == 8, "structs of mltcp.h are cut at multiples of 8 bytes, see read_struct()");
 
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): make objects that are never freed reachable
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): lists of objects that are never freed
 std::atomic<mltcp_endpoint*> endpoints{nullptr};
 std::atomic<mltcp_queue*> queues{nullptr};
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
@@ -90,7 +90,8 @@ Address address_of(const mltcp_endpoint_options& options, std::string_view devic
   }
 }
 
-/// Checks the options that the configuration stores in a narrower type. The endpoint checks the ranges of all others.
+/// Checks the options that the configuration stores in a narrower type. The endpoint checks the ranges of all other
+/// options.
 void check_options(const mltcp_endpoint_options& options) {
   check_range("driving", options.driving, MLTCP_DRIVEN_BY_THREADS, MLTCP_DRIVEN_BY_CALLER);
   check_range("idle", options.idle, MLTCP_IDLE_SPIN, MLTCP_IDLE_SLEEP);
@@ -204,7 +205,8 @@ std::span<std::byte> bytes_of(void* data, std::size_t size) noexcept { return {s
 
 // ---- Posting --------------------------------------------------------------------------------------------------------
 
-/// Converts post options. If there is a callback, reserves a place for it, which post() frees if nothing is posted.
+/// Converts post options. If they contain a callback, reserves a place for the callback. post() frees the place if
+/// posting fails.
 mltcp_code read_options(mltcp_endpoint& handle, const mltcp_post_options* given, const mltcp_operation* operation,
                         PostOptions& options) noexcept {
   mltcp_post_options own;

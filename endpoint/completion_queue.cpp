@@ -32,7 +32,7 @@ Code CompletionQueue::wait(std::span<Completion> out, std::size_t& count, Nanos 
 int CompletionQueue::file() const noexcept { return ring_->wakeup().file(); }
 
 Code CompletionQueue::arm() noexcept {
-  if (core_->is_forked()) return Code::forked;  // the parent process shares the file's contents
+  if (core_->is_forked()) return Code::forked;  // the file is shared with the parent process
   ring_->wakeup().disarm();
   ring_->wakeup().arm();
   return ring_->has_some() ? Code::ok : Code::nothing;

@@ -150,7 +150,7 @@ void CallbackPool::drop() noexcept {
 
 void CallbackPool::call_back(void* context, const Completion& completion) noexcept {
   const Site site = *static_cast<Site*>(context);
-  give_back(context);  // freed before the callback, which may post the next operation
+  give_back(context);  // frees the place before the callback, which may post the next operation
   mltcp_completion reported = to_c(completion);
   reported.context = site.context;
   site.function(site.context, &reported);

@@ -1,5 +1,5 @@
-// The implementation of CompletionQueue: a ring with a place for each operation that will report to it, and a file to
-// wait on.
+// The implementation of CompletionQueue: a ring and a file to wait on. The ring has a place for each operation that
+// will report to this queue.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class CompletionRing {
  public:
   explicit CompletionRing(std::uint32_t places) : places_(places), ring_(places) {}
 
-  /// Reserves a place for a future completion. Returns false if none is free. pop() frees the place again.
+  /// Reserves a place for a future completion. Returns false if no place is free. pop() frees the place.
   bool reserve() noexcept {
     if (reserved_.fetch_add(1, std::memory_order_relaxed) < places_) return true;
     reserved_.fetch_sub(1, std::memory_order_relaxed);

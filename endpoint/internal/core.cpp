@@ -33,7 +33,7 @@ constexpr int kPortsToTry = 16;
 /// Maximum time that a closing endpoint waits for the transport's last packets and for devices that still read memory.
 constexpr Nanos kLongestEnd{1'000'000'000};
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): fork() copies the whole process
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the fork handler has no parameter
 std::atomic<std::uint32_t> forks{0};
 
 void check_range(std::string_view key, std::uint64_t value, std::uint64_t min, std::uint64_t max) {
@@ -65,7 +65,7 @@ std::string memory_text(const EndpointConfig& config) {
 }
 
 /// Returns the capture that EndpointConfig::capture or MLTCP_PCAP requests; none if neither is set. If MLTCP_PCAP
-/// requests several captures in a process, the second and later ones get a number in their names.
+/// requests several captures in a process, the names of the second and later captures contain a number.
 std::optional<capture::CaptureOptions> capture_of(const EndpointConfig& config) {
   static std::atomic<unsigned> captures{0};
   const bool own = !config.capture.empty();
@@ -216,7 +216,7 @@ void Core::open_datapath() {
   }
   SystemRandom random;
   const std::uint32_t span = 65'536U - kFirstFreePort - config_.shards + 1;
-  std::exception_ptr first;  // reported to the caller, because later failures may be its consequences
+  std::exception_ptr first;  // the first failure, which is reported because it may have caused the later failures
   for (int attempt = 1;; ++attempt) {
     config_.address.port = free_host_ports(datapath, place());
     if (config_.address.port == 0)
@@ -353,7 +353,8 @@ void Core::run_loop(std::size_t first, std::size_t count) noexcept {
 
 // ---- the end --------------------------------------------------------------------------------------------------------
 
-/// Ends everything on these workers, and leaves them. The calling thread must be their driver.
+/// Ends all connections and operations of these workers, and leaves the workers. The calling thread must be their
+/// driver.
 void Core::finish(std::size_t first, std::size_t count) noexcept {
   try {
     const Nanos end = time_->now() + kLongestEnd;
@@ -423,7 +424,7 @@ Code Core::close(bool wait) noexcept {
   shared_.closing.store(true, std::memory_order_seq_cst);
   for (const auto& wakeup : wakeups_) wakeup->wake();
   gate_.notify();
-  if (Worker::in_callback()) return Code::ok;  // the driver does the rest when the callback has returned
+  if (Worker::in_callback()) return Code::ok;  // the driver finishes the closing when the callback has returned
   if (config_.driving == Driving::caller) {
     finish_here();
     return Code::ok;
@@ -456,7 +457,7 @@ void Core::finish_here() noexcept {
 
 Core::~Core() {
   for (std::thread& thread : threads_)
-    // A running thread holds a reference to the core. So this thread has ended, or it is the calling thread.
+    // A running thread holds a reference to the core. So each thread has ended, or it is the calling thread.
     if (thread.joinable()) thread.detach();
   if (poll_file_ >= 0) ::close(poll_file_);
   if (timer_file_ >= 0) ::close(timer_file_);
@@ -497,7 +498,7 @@ void Core::make_poll_file() {
   bool able = true;
   for (std::uint16_t shard = 0; shard < config_.shards && able; ++shard) {
     PacketIo& io = datapath_->io(shard);
-    // Any thread may wait on the file, so there can be none if waiting must begin and end in one thread.
+    // Any thread may wait on the file, so there can be no file if waiting must begin and end in one thread.
     const auto wakeup = io.begin_waiting();
     able = wakeup.has_value();
     if (!able) break;

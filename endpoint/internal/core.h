@@ -2,9 +2,9 @@
 // thread to a worker. The core exists as long as it is used by the endpoint, its queues, its threads, or a call during
 // which the endpoint was destroyed.
 //
-// An operation is posted to its worker directly if the calling thread drives that worker, or if no thread does
-// (Worker::enter()). Otherwise the operation goes through the worker's queue, and a sleeping driver is woken. A direct
-// post first drains the queue, so that a thread's posts keep their order.
+// An operation is posted to its worker directly if the calling thread drives that worker, or if no thread drives it
+// (Worker::enter()). If another thread drives the worker, the operation goes through the worker's queue, and the driver
+// is woken if it sleeps. A direct post first drains the queue, so that a thread's posts keep their order.
 #pragma once
 
 #include <array>
@@ -63,11 +63,12 @@ class Core : public std::enable_shared_from_this<Core> {
   Code close(bool wait) noexcept;
   std::size_t progress() noexcept;
   [[nodiscard]] int file() noexcept;
-  /// Waits until the endpoint's threads have ended, but not from a callback. Called by ~Endpoint().
+  /// Waits until the endpoint's threads have ended. If called from a callback, returns without waiting. Called by
+  /// ~Endpoint().
   void join() noexcept;
   Code arm() noexcept;
-  /// Waits until `there()` is true, for at most `limit`. With Driving::caller, drives the workers meanwhile. Returns
-  /// false if `there()` is still false.
+  /// Waits until `there()` is true, for at most `limit`. With Driving::caller, drives the workers while it waits.
+  /// Returns the last result of `there()`.
   template <typename There>
   bool wait_for(Nanos limit, There there) noexcept;
 
@@ -171,8 +172,8 @@ class Core : public std::enable_shared_from_this<Core> {
   Operation* find_waitable(OperationHandle handle, Worker*& worker, Code& code) noexcept;
   void settle(Worker& worker) noexcept;
 
-  /// Runs `what` in the thread that drives the worker, and waits for its end. Returns Code::unsupported from another
-  /// worker's callback.
+  /// Runs `what` in the thread that drives the worker, and waits until `what` has returned. Returns Code::unsupported
+  /// if called from another worker's callback.
   template <typename What>
   Code on_worker(Worker& worker, What what) noexcept;
   Code ask(Worker& worker, Call& call) noexcept;

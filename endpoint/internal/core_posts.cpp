@@ -41,7 +41,8 @@ bool Core::enter_place(Worker& worker) noexcept {
 void Core::leave_place(Worker& worker) noexcept {
   if (worker.is_calling_back()) return;
   worker.leave();
-  // A lock replaces the fence: the sleeper enters this worker after arming, and cannot have entered it before leave().
+  // No fence is needed. The sleeper arms first and then enters this worker, and only one thread can be in the worker.
+  // So either this thread sees the arming, or the sleeper sees what this thread has posted.
   worker.wakeup().wake_unfenced();
 }
 

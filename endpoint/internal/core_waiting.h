@@ -35,7 +35,7 @@ bool Core::wait_for(Nanos limit, There there) noexcept {
       while (entered-- > 0) workers_[entered]->leave();
       looping_.store(false, std::memory_order_release);
     } else {
-      // Another thread drives, and may stop at any time, so wait only briefly.
+      // Another thread drives the workers, and may stop at any time, so wait only briefly.
       gate_.wait(std::clamp(end - now(), Nanos(1), Nanos(1'000'000)), over);
     }
     if (shared_.closing.load(std::memory_order_relaxed)) finish_here();

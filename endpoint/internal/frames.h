@@ -1,12 +1,12 @@
-// The messages between two endpoints: hellos, and the control frames of tagged connections. Only this file parses them,
-// and it checks that they are well formed. The code that knows the expected values makes all other checks
+// The messages between two endpoints: hellos, and the control frames of tagged connections. Only this file parses these
+// messages, and it checks that they are well formed. Code that knows the expected values makes all other checks
 // (worker_tagged.cpp). All numbers are in network byte order. The tables contain the offset, the size and the meaning
 // of each field.
 //
 // A connection of the transport begins with a hello from each side, which is its first message:
 //
 //    0  4  magic "MLEH"          8  8  token: equal for the two connections of one tagged connection
-//    4  1  version, 2           16 16  random number of the addressed endpoint; in an answer, of the one that asked
+//    4  1  version, 2           16 16  random number of the addressed endpoint; in an answer, of the asking endpoint
 //    5  1  ConnectionKind       32  4  eager limit
 //    6  1  part: 0 the connection itself, or control; 1 data
 //    7  1  verdict: 0 accepted, else the reason for refusal
@@ -29,15 +29,16 @@
 // EAGER carries a short message. RTS announces a long message, and CTS requests it. CANCEL takes an announced message
 // back unless it has been matched; CANCELLED confirms this. CREDIT carries only credit.
 //
-// GRANT requests a message before it is announced. The oldest receive that can take the message waits for exactly that
-// tag. Each tag has at most one open GRANT, and each connection at most kMaxAhead. WITHDRAW asks for a GRANT back. USED
-// reports that a message was sent for a GRANT. USED precedes another message of the same tag, which could overtake the
-// first message.
+// GRANT requests a message of one tag before the message is announced. The receive of a GRANT accepts only this tag,
+// and is the oldest receive that can take the message. Each tag has at most one open GRANT, and each connection at most
+// kMaxAhead. WITHDRAW asks for a GRANT back. USED reports that a message was sent for a GRANT. USED is sent before the
+// next EAGER or RTS of the same tag, which could overtake that message.
 //
 // CTS and GRANT define the order of messages: the n-th of them is answered by the n-th message on the data connection.
-// A message of no bytes means that nothing is sent. After a CTS, the sender has then taken the message back. After a
-// GRANT, the sender does not use the GRANT for one of three reasons: it was withdrawn, a later GRANT or CTS was used
-// first, or its message is announced or sent as EAGER. The rules are in worker_ahead.cpp.
+// A message of no bytes means that nothing is sent. As the answer to a CTS, it means that the sender has taken the
+// message back. As the answer to a GRANT, it means that the sender does not use the GRANT, for one of three reasons:
+// the GRANT was withdrawn, a later GRANT or CTS was used first, or the message is announced or sent as EAGER. The rules
+// are in worker_ahead.cpp.
 //
 // Version 2 adds GRANT, WITHDRAW and USED. Version 1 treats these frames as malformed, so each version refuses the
 // other.
@@ -72,8 +73,8 @@ struct Hello {
 using HelloBuffer = std::array<std::byte, Hello::bytes>;
 
 void write(const Hello& hello, HelloBuffer& out) noexcept;
-/// Parses a hello. Returns Verdict::fine, or the reason why the hello is wrong. A hello that itself contains another
-/// verdict than Verdict::fine needs no blob.
+/// Parses a hello. Returns Verdict::fine, or the reason why the hello is wrong. A hello that contains a verdict other
+/// than Verdict::fine needs no blob.
 Verdict parse(std::span<const std::byte> bytes, Hello& out);
 
 enum class FrameType : std::uint8_t {

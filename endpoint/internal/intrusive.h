@@ -72,9 +72,9 @@ struct HashHook {
   bool linked = false;
 };
 
-/// A hash table that finds the oldest element of a key. The bucket's chain contains only the oldest element, and
-/// younger elements of the key queue behind it. So the time to find a key does not depend on how many elements share
-/// another key.
+/// A hash table that finds the oldest element of a key. The bucket's chain contains only the oldest element of each
+/// key. Younger elements of the key queue behind the oldest element. So the time to find a key does not depend on how
+/// many elements share another key.
 template <typename T, HashHook<T> T::*hook>
 class FifoHash {
  public:
@@ -90,7 +90,8 @@ class FifoHash {
       if ((at->*hook).tag == tag && (at->*hook).who == who) return at;
     return nullptr;
   }
-  // The following functions look up several keys in a batch, one step at a time, so that their cache misses overlap.
+  // The following functions look up several keys in a batch, one step at a time, so that the cache misses of the keys
+  // overlap.
   [[nodiscard]] std::size_t prefetch(std::uint64_t who, std::uint64_t tag) const {
     const std::size_t place = bucket(who, tag);
     __builtin_prefetch(&buckets_[place]);

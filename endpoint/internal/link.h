@@ -30,7 +30,7 @@ struct Unexpected {
   std::uint32_t index = 0;
   std::uint32_t frame = 0;  ///< frame that contains the message
   std::uint64_t tag = 0;
-  std::uint64_t id = 0;  ///< for an announced message, the sender's number
+  std::uint64_t id = 0;  ///< for an announced message, the sender's number of the message
   Bytes length = 0;
   ListHook<Unexpected> in_link;
   ListHook<Unexpected> in_all;
@@ -50,7 +50,7 @@ struct Tagged {
   }
 
   std::size_t frame_bytes;
-  Bytes eager_limit;  ///< the smaller limit of both ends
+  Bytes eager_limit;  ///< the smaller of the two ends' limits, in bytes
 
   // Received frames. They are handled in the order in which they were sent, which is the order of the buffers.
   struct Posted {
@@ -66,8 +66,8 @@ struct Tagged {
     return posted.begin() + (static_cast<std::uint32_t>(tag) - static_cast<std::uint32_t>(posted.begin()));
   }
 
-  // Frames to send. When the peer has received a frame, the send in the frame has ended, or its announcement is
-  // complete.
+  // Frames to send. When the peer has received an EAGER frame, its send has ended. When the peer has received an RTS
+  // frame, the announcement of its send is complete.
   std::unique_ptr<std::byte[]> send_memory;
   std::vector<std::uint32_t> free_send_frames;
   std::vector<Operation*> send_frame_of;
@@ -90,7 +90,7 @@ struct Tagged {
 
   OperationList held;       ///< sends that are not announced yet
   OperationList announced;  ///< sends that are announced
-  /// Answers to CTS and GRANT, in the order in which these arrived.
+  /// Answers to CTS and GRANT frames, in the order in which these frames arrived.
   struct Granted {
     Operation* send = nullptr;  ///< null if the answer sends nothing
     bool gives_back = false;    ///< whether the answer gives back a GRANT
@@ -165,12 +165,12 @@ struct Link {
     closing,  ///< one end has called close(); posted operations are still carried out
     ended,    ///< transport connections are ending, or unexpected messages are still stored
   };
-  static constexpr std::uint32_t kControl = 0;  ///< index of the control connection, or of the only one
+  static constexpr std::uint32_t kControl = 0;  ///< index of the control connection, or of the only connection
   static constexpr std::uint32_t kData = 1;
 
-  /// A Face, which any thread may read. The upper half is the generation, and the lower half the rest; a lower half of
-  /// 0 means no connection. An ended connection leaves its face until a new connection takes the place, or until
-  /// close() forgets it.
+  /// A Face, which any thread may read. The upper half is the generation. The lower half is the rest; it is 0 if there
+  /// is no connection. After its end, a connection leaves its face here until a new connection takes the place, or
+  /// until close() forgets the old connection.
   std::atomic<std::uint64_t> face{std::uint64_t{1} << 32};
   std::atomic<std::uint32_t> job{0};  ///< number of the job's slot plus 1; 0 if none
 
@@ -195,17 +195,17 @@ struct Link {
   std::uint64_t token = 0;
   Operation* connect = nullptr;
 
-  std::array<ConnectionId, 2> transport{};  ///< 0 if there is none, or if it has ended
+  std::array<ConnectionId, 2> transport{};  ///< 0 if the transport connection does not exist or has ended
   std::array<bool, 2> greeted{};            ///< whether the peer's hello has arrived
-  /// State::unpaired: whether the data connection exists, and not the control connection.
+  /// Only in State::unpaired: true if the data connection exists, false if the control connection exists.
   bool unpaired_data = false;
   std::uint32_t peers_eager_limit = 0;
   std::uint32_t peers_window = 0;
   std::array<HelloBuffer, 2> hello_in{};
   std::array<HelloBuffer, 2> hello_out{};
 
-  OperationList sends;                ///< ordered sends that wait for the connection to open, or for room
-  OperationList receives;             ///< ordered receives that wait for the connection to open, or for room
+  OperationList sends;     ///< ordered sends that wait until the connection opens or the transport has room
+  OperationList receives;  ///< ordered receives that wait until the connection opens or the transport has room
   std::uint32_t posted_receives = 0;  ///< number of tagged receives that name this connection
   std::unique_ptr<Tagged> tagged;
 

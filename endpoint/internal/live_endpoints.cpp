@@ -68,8 +68,8 @@ std::mutex making;
 LiveEndpoints* all = nullptr;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
-/// Starts the servers that the variables request, unless they run already, and adds the endpoint, if any. Returns the
-/// address of the metrics server, if one is requested.
+/// Starts the servers that MLTCP_LIVE and MLTCP_METRICS request, unless the servers already run. Adds the endpoint
+/// unless `core` is null. Returns the address of the metrics server; empty if none is requested.
 std::optional<live::MetricsAddress> show(const std::shared_ptr<Core>& core) {
   const bool socket = flag_variable(&process_variable, "MLTCP_LIVE");
   const std::string_view text = variable(&process_variable, "MLTCP_METRICS");
@@ -77,7 +77,7 @@ std::optional<live::MetricsAddress> show(const std::shared_ptr<Core>& core) {
   std::optional<live::MetricsAddress> metrics;
   if (!text.empty()) metrics = live::MetricsAddress::parse("MLTCP_METRICS", text);
   const std::lock_guard lock(making);
-  // After fork(2), the threads of the parent's object belong to the parent.
+  // After fork(2), the threads of the existing object belong to the parent process, so the child makes its own object.
   if (all == nullptr || all->process() != getpid()) {
     static const int registered = std::atexit([] {
       if (all != nullptr && all->process() == getpid()) all->remove_socket();

@@ -9,7 +9,7 @@ namespace mltcp::endpoint {
 
 class Core;
 
-/// Throws InputError or RunError if the variables are wrong, or if their servers cannot start.
+/// Throws InputError or RunError if MLTCP_LIVE or MLTCP_METRICS is wrong, or if a server cannot start.
 void show_endpoint(const std::shared_ptr<Core>& core);
 
 }  // namespace mltcp::endpoint

@@ -1,7 +1,8 @@
-// Matches messages and receives by tag. A hash of connection and tag finds the receives of a whole tag. Receives with a
-// mask are in a list in posting order. If several receives match, the oldest is taken. Unexpected messages are found by
-// connection and tag, by tag, or in order of arrival. The time to match a message depends only on the number of
-// receives with a mask. The time to match a receive with a mask depends on the number of unexpected messages.
+// Matches messages and receives by tag. A hash of connection and tag finds the receives that compare a whole tag.
+// Receives with a mask are in a list in posting order. If several receives match, the oldest is taken. Unexpected
+// messages are found by connection and tag, by tag, or in order of arrival. The time to match a message depends only on
+// the number of receives with a mask. The time to match a receive with a mask depends on the number of unexpected
+// messages.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ class Matcher {
     else
       masked_.erase(receive);
   }
-  // Hints for a batch of messages of one connection. Call each function for all messages before the next function.
+  // Hints for a batch of messages of one connection. Call each of the following three functions for all messages before
+  // the next function.
   [[nodiscard]] std::size_t prefetch(ConnectionHandle connection, std::uint64_t tag) const {
     return exact_.prefetch(connection, tag);
   }
@@ -76,7 +78,7 @@ class Matcher {
   }
   [[nodiscard]] bool holds(const Unexpected& message) const { return all_.holds(message); }
   /// Returns the oldest message that a receive matches. The message comes from connection `link`, or from any
-  /// connection if that is null.
+  /// connection if `link` is null.
   [[nodiscard]] Unexpected* message_for(Link* link, std::uint64_t tag, std::uint64_t mask) const {
     if (mask == kWholeTag)
       return link == nullptr ? by_tag_.find(kAnyConnection, tag) : by_source_.find(link->handle, tag);

@@ -45,7 +45,7 @@ struct alignas(64) Operation {
     taken_back,  ///< tagged: CANCEL was sent
     granted,     ///< tagged: the peer has requested the message, which waits for room on the data connection
     matched,     ///< tagged: a receive whose CTS waits for a frame or for room
-    reserved,    ///< tagged: a receive granted ahead; its message is known, but may not use the grant
+    reserved,    ///< tagged: a receive granted ahead; its message is known, but perhaps will not use the grant
     flowing,     ///< passed to the transport
     ended,
   };
@@ -55,7 +55,7 @@ struct alignas(64) Operation {
     bool is_withdrawn : 1;     ///< receive: cancel() was called, and WITHDRAW is queued or sent
     bool is_here : 1;          ///< reserved receive: its message arrived as EAGER and is in the buffer
     bool is_rts_received : 1;  ///< announced send: the peer has received its RTS
-    /// Announced send: the peer granted it before it received the RTS; the data must wait until is_rts_received.
+    /// Announced send: the peer sent the GRANT before it received the RTS. The data must wait until is_rts_received.
     bool waits_for_rts_received : 1;
     bool is_marked : 1;      ///< send without an announcement: USED was sent
     std::uint8_t skips : 3;  ///< receive: number of times that its grant was given back
@@ -94,11 +94,11 @@ struct alignas(64) Operation {
   alignas(64) Callback callback = nullptr;
   void* context = nullptr;
   CompletionRing* queue = nullptr;
-  std::uint64_t order = 0;        ///< order in which receives were posted
+  std::uint64_t order = 0;        ///< number of the receive, in posting order
   std::uint64_t message_tag = 0;  ///< tag of the message that a receive has matched
   /// Length of the matched message; for an announced send, the length that the peer requests.
   Bytes message_bytes = 0;
-  /// Time limit; once the operation has started, the time at which the limit expires.
+  /// Before the operation starts, its time limit; afterwards, the time at which the limit expires.
   Nanos time_limit = Nanos::never();
   /// Number of the operation's GRANT; 0 if it has none. The buffer of a receive with a GRANT is in use by the
   /// transport.
@@ -122,7 +122,7 @@ static_assert(offsetof(Operation, in_exact) == 64 && offsetof(Operation, callbac
 using OperationList = List<Operation, &Operation::in_link>;
 
 /// A pool of operations. Some free operations are reserved for the driving thread, which takes them without atomic
-/// instructions. All threads share the others.
+/// instructions. All threads share the remaining operations.
 class OperationPool {
  public:
   OperationPool(std::uint32_t shard, std::uint32_t count)

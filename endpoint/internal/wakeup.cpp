@@ -27,8 +27,8 @@ bool Wakeup::write() noexcept {
 
 void Wakeup::clear() noexcept {
   std::uint64_t count = 0;
-  // If there is nothing to read, a waker is about to write. Its write ends the next sleep early, and the next clear()
-  // takes it.
+  // If there is nothing to read, a waker is about to write. The waker's write ends the next sleep early, and the next
+  // clear() reads it.
   if (read(file_, &count, sizeof count) == sizeof count) taken_ += count;
 }
 

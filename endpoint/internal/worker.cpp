@@ -16,12 +16,12 @@ std::uint32_t links_for(const EndpointConfig& config) { return config.max_connec
 
 ShardConfig shard_config(const EndpointConfig& config, std::uint32_t number) {
   ShardConfig shard;
-  // A tagged connection takes two transport connections, and ended ones answer their peers for a while. Incoming
-  // connections leave room for connections that begin here.
+  // A tagged connection takes two transport connections, and an ended transport connection answers its peer for a
+  // while. Incoming connections leave room for connections that this endpoint opens.
   shard.kept_for_connect = config.max_connections * 2;
   shard.max_connections = links_for(config) + config.max_connections * 2 + shard.kept_for_connect;
-  // This is less than the number of places for unintroduced connections, so that unproven addresses cannot take all
-  // places.
+  // max_half_open is less than the number of places for unintroduced connections, so that unproven addresses cannot
+  // take all places.
   shard.max_half_open = config.max_connections;
   shard.max_accepted_per_address = config.max_accepted_per_address;
   shard.max_jobs = config.max_jobs;
@@ -108,7 +108,7 @@ void Worker::drain() noexcept {
 }
 
 void Worker::run(const Command& command) noexcept {
-  // After the end of the worker, only posts and calls are answered.
+  // After the shard is destroyed, the worker runs only the commands `start` and `call`.
   if (shard_ == nullptr && command.type != Command::Type::start && command.type != Command::Type::call) return;
   switch (command.type) {
     case Command::Type::start:
@@ -283,7 +283,7 @@ void Worker::end_posted_late(Operation& operation, Link* link) noexcept {
   end(operation, is_known ? Face::code(face) : Code::closed, is_known ? Face::cause(face) : Cause::here);
 }
 
-/// Returns false if there is no room now, or if the connection has ended. The transport reports the end next.
+/// Returns false if the transport has no room now, or if the connection has ended, which the transport reports next.
 bool Worker::post_ordered(Link& link, Operation& operation) noexcept {
   const bool sends = operation.kind == Operation::Kind::send;
   const ConnectionId id = link.transport[Link::kControl];
@@ -354,7 +354,7 @@ void Worker::end(Operation& operation, Code code, Cause cause) noexcept {
         operation.kind == Kind::peek)
       completion.tag = operation.message_tag;
   } else if (std::uint64_t face = 0; operation.connection != kAnyConnection) {
-    // A thread in connect() may be taking this place, so read only what the driver writes.
+    // A thread in connect() may be reserving this slot, so read only members that the driver writes.
     if (const Link* const left = find_any_thread(parts_of(operation.connection), face); left != nullptr) {
       completion.connection_kind = Face::kind(face);
       completion.peer = left->remote;
@@ -445,7 +445,8 @@ bool Worker::cancel(OperationHandle handle) noexcept {
   return done;
 }
 
-/// Ends an operation that the peer does not know of yet. Returns false if it is too late.
+/// Ends an operation that the peer does not know of yet. If a receive has a grant, asks the peer for the grant first.
+/// Returns false if it is too late for both.
 bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
   Link* const link = operation.link;
   switch (operation.stage) {

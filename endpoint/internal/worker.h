@@ -51,7 +51,7 @@ struct Command {
     call
   };
   Type type = Type::start;
-  /// Slot of an operation for `start`; slot of a job for begin_, guess_ and learn_iterations.
+  /// Slot of an operation for `start`; slot of a job for begin_iteration, guess_iteration and learn_iterations.
   std::uint32_t slot = 0;
   std::uint64_t argument = 0;  ///< a handle, bytes, or the address of a Call
 };
@@ -76,7 +76,7 @@ class Worker final : public Pollable {
 
   // ---- Any thread. ----
 
-  /// Makes the calling thread the driver. Returns false if another thread drives.
+  /// Makes the calling thread the driver. Returns false if another thread drives the worker.
   bool enter() noexcept { return !driven_.exchange(true, std::memory_order_acquire); }
   void leave() noexcept { driven_.store(false, std::memory_order_release); }
   /// Returns whether the calling thread is in a callback from this worker's poll().

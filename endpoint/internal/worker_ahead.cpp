@@ -1,38 +1,40 @@
-// Receives that are granted ahead. If the receiver already waits for a long message, its sender sends it without an
-// announcement, which saves the round trip of RTS and CTS (see worker.h; for the frames see frames.h).
+// Receives that are granted ahead. If a receive for a long message is already posted, the sender sends the message
+// without an announcement. This saves the round trip of RTS and CTS. See worker.h; frames.h defines the frames.
 //
 // Receiver. A receive is granted when it is posted, under four conditions: it names a connection and a whole tag, it is
 // the oldest receive that a message of its tag could match, and its buffer is longer than an EAGER message. The
-// transport gets its buffer as the next one of the data connection, and the peer gets a GRANT. The receive stays
-// posted. On the data connection, either its message arrives for the buffer, or a message of no bytes, which gives the
-// grant back. The first message of the tag that is announced or arrives as EAGER still matches the receive. EAGER ends
-// the receive at once: the peer will not use the grant, and the transport does not write to the buffer but keeps its
-// place in the order. If the message is announced, the peer may still use the grant. The receive is then `reserved`
-// until the grant is used or given back.
+// transport gets its buffer as the next buffer of the data connection, and the peer gets a GRANT. The receive stays
+// posted. On the data connection, either the message arrives in the buffer, or a message of no bytes gives the grant
+// back. If a message of the tag is announced or arrives as EAGER before that, it matches the receive. EAGER ends the
+// receive at once, because the peer will not use the grant. The transport then no longer writes to the buffer, but the
+// buffer still counts in the order of buffers. If the message is announced, the peer may still use the grant. The
+// receive is then `reserved` until the grant is used or given back.
 //
-// Sender. Grants are used in their order, because the n-th buffer takes the n-th message. Using a grant gives earlier
-// grants back. Their receives are granted again, a few times. A newly posted message uses a grant of its tag. For a new
-// GRANT, the sender looks for the first message of its tag that the peer had not seen when it granted, because that
-// message matches the receive there:
+// Sender. Grants are used in the order of their arrival, because the n-th buffer takes the n-th message. Using a grant
+// gives all earlier grants back. The receiver grants the receives of these grants again, a few times. A newly posted
+// message uses a stored grant of its tag. When a GRANT arrives, the sender looks for the first message of this tag that
+// the peer had not seen when it sent the GRANT, because this message matches the receive. The state of this message
+// decides:
 //
-//   announced meanwhile   The grant is its CTS. Its data waits until the RTS has arrived. Otherwise the peer would
-//                         take the data for another message, which is still to be announced.
-//   EAGER meanwhile       The grant is given back. So are grants for messages that were taken back, or that are too far
-//                         back to be remembered.
-//   held back here        The message is sent now, if it is among the first of the held messages.
-//   none                  The grant is stored.
+//   already announced     The grant is the message's CTS. The data waits until the RTS has arrived. Without this wait,
+//                         the peer would take the data for another message, which is still to be announced.
+//   sent as EAGER         The grant is given back. The same happens if the message was taken back, or was sent so long
+//                         ago that it is no longer recorded.
+//   held back here        The message is sent now, if it is among the first kMaxLookedAt held messages.
+//   no such message       The grant is stored.
 //
-// A message must not overtake another one of the same tag that is on the other connection. So after a message that used
-// a grant, the next EAGER or RTS of its tag follows a USED. By this frame the peer takes the receive out of matching.
+// A message on the control connection must not overtake a message of the same tag on the data connection. So after a
+// message that used a grant, the sender sends USED before the next EAGER or RTS of the tag. When the peer gets USED, it
+// takes the granted receive out of matching.
 //
-// A receive with a time limit is not granted, because the program must have its memory back at that time, whatever the
-// peer does. If cancel() is called for a granted receive, WITHDRAW asks the peer for the grant. The receive is
-// cancelled when the grant comes back, after everything earlier on the data connection. If nothing arrives there for
-// peer_timeout, the connection ends.
+// A receive with a time limit is not granted, because the program must have its memory back at the end of the limit,
+// whatever the peer does. If cancel() is called for a granted receive, WITHDRAW asks the peer for the grant. The grant
+// comes back after all earlier messages on the data connection, and the receive is then cancelled. If nothing arrives
+// on the data connection for peer_timeout, the connection ends.
 //
-// A peer that neither uses a grant nor gives it back blocks only the buffer of that receive. A peer that grants without
-// having buffers gets none of the messages. At most kMaxAhead of its grants are stored here. They include the unused
-// grants, and the grants that were given back but for which the peer's transport has no buffer.
+// A peer that neither uses a grant nor gives it back blocks only the buffer of the granted receive. A peer that grants
+// without having buffers gets none of the messages. At most kMaxAhead of its grants are stored here. They include the
+// unused grants, and the grants that were given back but for which the peer's transport has no buffer.
 #include <algorithm>
 #include <cstring>
 
@@ -48,9 +50,10 @@ constexpr std::uint8_t kMaxSkips = 4;
 /// Maximum number of held sends that are searched for a message of the granted tag.
 constexpr int kMaxLookedAt = 64;
 
-/// Returns whether a send uses the grant. A message of no bytes does not, because it would give the grant back. If a
-/// message is too long, the RTS tells the peer its length. A short message that would queue behind others on the data
-/// connection is sent as EAGER instead, so that the peer need not wait until the grant comes back.
+/// Returns whether a send uses the grant. A message of no bytes does not use it, because such a message would give the
+/// grant back. If a message is too long, the RTS tells the peer the length of the message. A short message that would
+/// queue behind others on the data connection is sent as EAGER instead, so that the peer need not wait until the grant
+/// comes back.
 bool fits(const Tagged& tagged, const Operation& send, Bytes granted) {
   const bool would_queue = send.length <= tagged.eager_limit && tagged.bytes_under_way > tagged.eager_limit;
   return send.length > 0 && send.length <= granted && !would_queue;
@@ -176,7 +179,7 @@ void Worker::ask_back(Operation& receive) noexcept {
 }
 
 /// Returns a number that changes while messages arrive on the data connection. The peer may return a grant only after
-/// them, so expire_withdrawal() extends the deadline while the number changes.
+/// these messages, so expire_withdrawal() extends the deadline while the number changes.
 std::uint64_t Worker::data_progress(const Link& link) const noexcept {
   const auto stats = shard_->stats(link.transport[Link::kData]);
   return stats ? stats->messages_received << 40 ^ stats->end_of_next : 0;
@@ -261,8 +264,9 @@ Cause Worker::on_withdraw(Link& link, const Frame& frame) noexcept {
   return Cause::none;
 }
 
-/// Sends a message with the grant of its tag, if there is one that fits, and gives back earlier grants. Otherwise
-/// returns false, and gives back the grants up to the one of its tag.
+/// Sends a message with the stored grant of its tag, and gives back earlier grants. If the message does not fit this
+/// grant, gives back the grants up to and including this one, and returns false. Returns false if no grant of the tag
+/// is stored.
 bool Worker::send_ahead(Tagged& tagged, Operation& send) noexcept {
   for (std::uint32_t i = 0; i < tagged.count_at_hand; ++i) {
     const Tagged::Ahead grant = tagged.at_hand[i];
@@ -280,8 +284,8 @@ bool Worker::send_ahead(Tagged& tagged, Operation& send) noexcept {
   return false;
 }
 
-/// Must be called before sending a message that could overtake another one of its tag. Returns false if too few frames
-/// are free.
+/// Must be called before sending a message that could overtake another message of its tag. Returns false if too few
+/// frames are free.
 bool Worker::mark_used(Link& link, std::uint64_t tag) noexcept {
   Tagged& tagged = *link.tagged;
   for (Operation* at = tagged.sent_ahead.first(); at != nullptr; at = tagged.sent_ahead.next(*at)) {

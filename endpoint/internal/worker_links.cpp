@@ -122,12 +122,12 @@ Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std
   return &link;
 }
 
-/// Takes a free slot of the table for an incoming connection; null if there is none. The connection gets a handle only
-/// when it is accepted. Until then the slot keeps the face of its earlier connection, because a flood of unintroduced
-/// connections must not erase how other connections ended. If too many connections have not introduced themselves, the
-/// oldest of them is dropped. Their addresses are unproven, so they must not block connections that introduce
-/// themselves or that this endpoint opens. An honest peer introduces itself within two round trips. It is dropped only
-/// if unintroduced connections fill the table in that time.
+/// Takes a free slot of the table for an incoming connection. Returns null if no slot is free. The connection gets a
+/// handle only when it is accepted. Until then the slot keeps the face of its earlier connection, because a flood of
+/// unintroduced connections must not erase how other connections ended. If too many connections have not introduced
+/// themselves, the oldest of them is dropped. Their addresses are unproven, so they must not block connections that
+/// introduce themselves or that this endpoint opens. An honest peer introduces itself within two round trips. Its
+/// connection is dropped only if unintroduced connections fill the table in that time.
 Link* Worker::take_link() noexcept {
   if (unintroduced_.size() + shared_.config->max_connections + kBetweenHands >= links_.size())
     drop_unintroduced(*unintroduced_.first());
@@ -181,7 +181,8 @@ void Worker::free_link(Link& link) noexcept {
   link.greeted = {};
   link.tagged.reset();
   if ((face & Face::kLeft) != 0) {
-    // The face belongs to an earlier connection, because the freed connection was never accepted. It stays unchanged.
+    // The face belongs to an earlier connection, because the freed connection was never accepted. The face stays
+    // unchanged.
   } else if (is_left) {
     const std::uint64_t over = Face::over(Face::generation(face), link.kind, link.end_code, link.end_cause);
     link.face.store(over | Face::kLeft, std::memory_order_release);
@@ -294,7 +295,7 @@ void Worker::on_accepted(ConnectionId id) noexcept {
 }
 
 void Worker::on_hello(Link& link, std::uint32_t part, const mltcp::Completion& completion) noexcept {
-  // With any other status the connection has ended. The transport reports that next.
+  // With any status other than ok and truncated, the connection has ended. The transport reports the end next.
   const bool came = completion.status == Status::ok || completion.status == Status::truncated;
   if (!came || link.greeted[part]) return;
   Hello hello;
@@ -378,7 +379,7 @@ void Worker::accept(Link& link, const Hello& hello) noexcept {
 
 void Worker::answer(Link& link, std::uint32_t part) noexcept {
   write(hello_of(link, part), link.hello_out[part]);
-  // If the hello cannot be sent, the connection has ended. The transport reports that next.
+  // If the hello cannot be sent, the connection has ended. The transport reports the end next.
   send_hello(link, part, cookie(Cookie::hello, 0));
   posted_ = true;
 }
@@ -566,7 +567,7 @@ void Worker::on_transport_closed(Link& link, std::uint32_t part, Status status) 
   if (link.is_gone()) retire(link);
 }
 
-/// Ends the connection for the program. Reports that the transport still makes are handled until retire().
+/// Ends the connection for the program. Until retire(), the worker still handles what the transport reports.
 void Worker::end_link(Link& link, Code code, Cause cause, bool notify_peer) noexcept {
   if (link.state == Link::State::ended || link.state == Link::State::free) return;
   link.state = Link::State::ended;

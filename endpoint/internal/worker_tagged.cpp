@@ -125,9 +125,9 @@ void Worker::unpost(Operation& receive) noexcept {
   if (receive.link != nullptr) --receive.link->posted_receives;
 }
 
-/// Ends the receives that are posted to `link`; if `link` is null, those that are posted to any connection. Such
-/// receives are in no list, because each match would then touch its neighbours in memory. So this function looks
-/// through all operations.
+/// Ends the receives that are posted to `link`. If `link` is null, ends the receives that accept messages from any
+/// connection. Posted receives are in no list, because removing a matched receive from a list would touch its
+/// neighbours in memory. So this function looks through all operations.
 void Worker::end_posted(Link* link, Code code, Cause cause) noexcept {
   for (std::uint32_t slot = 0; slot < operations_.count(); ++slot) {
     Operation& operation = operations_.at(slot);
@@ -245,8 +245,8 @@ void Worker::release(Unexpected& message) noexcept {
     pump(link);
 }
 
-/// Drops unexpected messages of an ended connection: all of them, or only announced ones, whose bytes are still at the
-/// sender.
+/// Drops unexpected messages of an ended connection. If `all` is false, drops only announced messages, whose bytes are
+/// still at the sender.
 void Worker::drop_messages(Link& link, bool all) noexcept {
   if (link.tagged == nullptr) return;
   Tagged& tagged = *link.tagged;
@@ -506,8 +506,8 @@ void Worker::pump(Link& link) noexcept {
   if (link.state == Link::State::closing) close_when_flushed(link);
 }
 
-/// Sends waiting answers, requests to cancel, and credit. Returns false if no send frame is free or the connection has
-/// ended.
+/// Sends the answers that wait, the requests to cancel, and credit. Returns false if no send frame is free or the
+/// connection has ended.
 bool Worker::pump_replies(Link& link) noexcept {
   Tagged& tagged = *link.tagged;
   while (!tagged.matched.empty()) {
@@ -533,8 +533,8 @@ bool Worker::pump_replies(Link& link) noexcept {
     if (!send_frame(link, {.type = FrameType::cancel, .id = tagged.cancels.front()}, nullptr)) return false;
   for (; !tagged.withdrawals.empty(); tagged.withdrawals.pop())
     if (!send_frame(link, {.type = FrameType::withdraw, .id = tagged.withdrawals.front()}, nullptr)) return false;
-  // Every frame carries the current credit. A separate credit frame is sent only if the peer has used all credit that
-  // it knows of, or does not yet know of at least half of the window.
+  // Every frame carries the current credit. A separate credit frame is sent in two cases: the peer has used all credit
+  // that it knows of, or it does not yet know of credit for at least half of the window.
   const std::uint64_t window = shared_.config->unexpected_messages;
   const std::uint64_t news = window + tagged.released - tagged.credit_sent;
   if (news > 0 && (news * 2 >= window || tagged.came == tagged.credit_sent))
@@ -620,8 +620,8 @@ bool Worker::send_frame(Link& link, const Frame& frame, Operation* eager) noexce
 }
 
 /// Called if the transport has a buffer, but the frame that announces this buffer could not be sent. Buffers and
-/// messages would no longer correspond, so the connection ends. If it has already ended, the transport reports that
-/// next.
+/// messages would no longer correspond, so the connection ends. If the connection has already ended, the transport
+/// reports its end next.
 void Worker::end_unsaid(Link& link) noexcept {
   if (shard_->stats(link.transport[Link::kControl])) end_link(link, Code::no_room, Cause::here, true);
 }
@@ -649,8 +649,8 @@ void Worker::on_frame_sent(Link& link, const mltcp::Completion& completion) noex
   pump(link);
 }
 
-/// Withdraws an announced send: asks the peer to forget it. With Code::cancelled the send waits for the peer's answer;
-/// with any other code it ends at once.
+/// Withdraws an announced send: asks the peer to forget the send. With Code::cancelled, the send ends when the peer
+/// answers. With any other code, the send ends at once.
 void Worker::take_back(Operation& send, Code code) noexcept {
   Link& link = *send.link;
   Tagged& tagged = *link.tagged;

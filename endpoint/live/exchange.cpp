@@ -10,7 +10,8 @@ namespace mltcp::live {
 
 std::optional<Snapshot> Exchange::ask(Nanos limit) {
   const std::lock_guard lock(askers_);
-  // State::ready means here that a snapshot came too late for the previous call. It is outdated, so ask again.
+  // State::ready means here that a snapshot came too late for the previous call. This snapshot is outdated, so ask
+  // again.
   State state = state_.load(std::memory_order_acquire);
   if (state != State::asked) state_.store(State::asked, std::memory_order_release);
   const Nanos give_up = monotonic_now() + limit;

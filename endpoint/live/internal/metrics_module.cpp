@@ -2,8 +2,8 @@
 // text, and GNU libmicrohttpd serves the text on one thread. Names follow prometheus.io/docs/practices/naming.
 //
 // Any client that can reach the port is served, so all resources are bounded. A connection carries one request without
-// a body, of at most 16 kB, and lasts at most 5 s. There are at most 4 connections per address and 32 in total; a new
-// connection closes the oldest one. Snapshots are taken at most every 100 ms.
+// a body, of at most 16 kB, and lasts at most 5 s. There are at most 4 connections per address and 32 in total.
+// Above these limits, a new connection closes the oldest one. Snapshots are taken at most every 100 ms.
 #include "mltcp/endpoint/live/internal/metrics_module.h"
 
 #include <microhttpd.h>
@@ -177,8 +177,8 @@ Response response_of(std::string_view text, const char* header = nullptr, const 
 }
 
 /// HTTP server on one thread, which drives libmicrohttpd and shuts down sockets itself. libmicrohttpd limits only the
-/// time without traffic, and refuses connections above its limits. So a client that sends a byte now and then could
-/// stay, and keep out other clients at its address.
+/// time without traffic, and refuses new connections above its limits. With these limits alone, a client that sends a
+/// byte now and then could stay, and keep out other clients at its address.
 class Server {
  public:
   Server(const std::string& host, int port, MltcpMetricsLook look, void* context) : collector_(look, context) {
@@ -256,7 +256,7 @@ class Server {
   }
 
   /// Closes the oldest connection of the address if the address has kMaxOfAddress connections. Closes the oldest of all
-  /// if there are kMaxConnections in total.
+  /// connections if there are kMaxConnections in total.
   void make_room(const mltcp::IpBytes& address) {
     const auto give_way = [&](unsigned max, auto&& is_one) {
       const auto is_open = [&](const Visitor& visitor) { return !visitor.is_shut && is_one(visitor); };
@@ -309,7 +309,7 @@ class Server {
     if (metrics_ == nullptr || monotonic_now() >= fresh_until_) {
       metrics_ = response_of(prometheus::TextSerializer().Serialize(collector_.Collect()), MHD_HTTP_HEADER_CONTENT_TYPE,
                              "text/plain; version=0.0.4; charset=utf-8");
-      // counted from here, because taking the snapshot may last longer than kFresh
+      // kFresh begins here, because taking the snapshot may last longer than kFresh
       fresh_until_ = monotonic_now() + kFresh;
     }
     return metrics_;

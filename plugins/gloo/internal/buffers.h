@@ -16,7 +16,7 @@ namespace gloo::transport::mltcp {
 
 class Pair;
 
-/// Sorts the ends of a buffer's operations in one direction. Operations with the same peer and slot are reported in
+/// Orders the ends of a buffer's sends, or of its receives. Operations with the same peer and slot are reported in
 /// posting order. The endpoint reports operations in the order in which they end, but Gloo's collectives expect the
 /// n-th report to belong to the n-th operation, as on a TCP connection.
 class OrderedEnds {
@@ -57,11 +57,12 @@ class OrderedEnds {
   std::uint64_t last_ = 0;
 };
 
-/// Counts the operations in progress. Each wait consumes one ended operation, in the order in which they ended.
+/// Counts the operations in progress. Each wait consumes one ended operation. The operation that ended first is
+/// consumed first.
 class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
  public:
   UnboundBuffer(std::shared_ptr<Context> context, void* memory, std::size_t bytes);
-  /// Withdraws operations that have not ended. If a message arrives later for a withdrawn receive, it is dropped.
+  /// Withdraws operations that have not ended. A message that arrives later for a withdrawn receive is dropped.
   ~UnboundBuffer() override;
 
   bool waitRecv(int* source, std::chrono::milliseconds timeout) override;
@@ -72,7 +73,7 @@ class UnboundBuffer final : public ::gloo::transport::UnboundBuffer {
   void recv(int source, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
   void recv(std::vector<int> sources, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
 
-  // Call the following only with the context's lock held.
+  // Call the following functions only with the context's lock held.
   std::uint64_t begin_send(int destination, std::uint64_t slot) { return send_.ends.begin(destination, slot); }
   std::uint64_t begin_receive(int source, std::uint64_t slot) { return receive_.ends.begin(source, slot); }
   void on_sent(int destination, std::uint64_t number) { on_end(send_, destination, number); }
@@ -109,7 +110,7 @@ class Buffer final : public ::gloo::transport::Buffer {
   void waitRecv() override;
   void waitSend() override;
 
-  // Call the following only with the context's lock held.
+  // Call the following functions only with the context's lock held.
   std::uint64_t begin_send() { return sends_.begin(0, 0); }
   void on_sent(std::uint64_t number);
   void on_received();

@@ -9,12 +9,13 @@ namespace {
 // its group, and the rest for the collective's own operations.
 constexpr int kKindShift = 56;
 constexpr int kNumberShift = 24;
-constexpr std::uint64_t kSmall = 256;     ///< collectives smaller than the largest one divided by this are ignored
+constexpr std::uint64_t kSmall = 256;     ///< collectives below 1/256 of the largest recent one are ignored
 constexpr std::uint32_t kLately = 128;    ///< number of latest symbols whose silences are compared
 constexpr std::int64_t kSilences = 8;     ///< silences between iterations differ by at most this factor
 constexpr std::uint64_t kSizeError = 32;  ///< sizes that differ by more than 1/32 count as different
-constexpr std::uint32_t kShort = 3;  ///< iterations in a row after a silence that is too short to separate iterations
-/// iterations in a row with a longer silence at the same position inside the iteration
+/// The iterations count as unknown after this many iterations in a row that follow a too short silence.
+constexpr std::uint32_t kShort = 3;
+/// The beginning moves after this many iterations in a row with a longer silence at the same inner position.
 constexpr std::uint32_t kRivals = 3;
 
 /// Hash that spreads every bit over all bits: the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -38,7 +39,7 @@ CollectiveIterations::Advice CollectiveIterations::on_send(std::int64_t now, std
                                                            std::uint64_t buffer, std::uint64_t bytes) {
   Advice advice;
   const std::uint64_t kind = slot >> kKindShift;
-  // The number wraps around.
+  // The number is cut to 32 bits, so it wraps around.
   const auto number = static_cast<std::uint32_t>(slot >> kNumberShift);
   // Sends that are not part of a collective use the program's tag, which may be the same each time.
   const bool begins = kind == 0 || is_new(group, slot >> kNumberShift);
@@ -163,7 +164,7 @@ std::int64_t CollectiveIterations::separating_silence() const {
 void CollectiveIterations::try_to_be_sure() {
   const std::uint64_t periods = period_ == proven_ ? 1 : 2;
   const std::uint64_t needed = std::max<std::uint64_t>(periods * period_, kMinMatched);
-  // Checked once per period, because the check reads that many symbols.
+  // Checked once per period, because the check reads all symbols of the last two periods.
   if (matched_ < needed || (matched_ - needed) % period_ != 0) return;
   if (count_ < 2 * period_) return;
   std::uint64_t first = count_;

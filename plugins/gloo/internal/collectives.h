@@ -10,20 +10,21 @@
 //              period before.
 //   sure       The iterations are known when the period has held for two more periods and at least 12 symbols, and the
 //              silence before one of its symbols is long enough to separate iterations: at least 1/8 of the fifth
-//              longest recent silence. One more period is enough if the same period was sure before.
+//              longest recent silence. One more period instead of two is enough if the same period was sure before.
 //   phase      An iteration begins with the symbol after the longest silence. Each position counts with the shorter of
-//              its silences in the last two periods. The beginning moves to another symbol whose silence was longer
-//              three times in a row. The size is the number of bytes of the last whole period.
+//              its silences in the last two periods. The beginning moves to another symbol if the silence before that
+//              symbol was longer in three iterations in a row. The size is the number of bytes of the last whole
+//              period.
 //   failure    A symbol differs from the symbol one period before, or a size differs by more than 1/32. Iterations are
 //              then learned from the traffic, until all conditions hold again.
 //
 // The worker threads of a process group may start neighbouring collectives in either order. So symbols are compared in
 // the order of their slots, one symbol after the latest that has begun. An error is noticed at most one collective
-// late. All state has a fixed size. The work per collective is constant, except when the sequence becomes sure: then
-// it is proportional to two periods.
+// late. All state has a fixed size. The work per collective is constant, except when the sequence becomes sure: then it
+// is proportional to two periods.
 //
 // If the same collective repeats over and over, each collective is an iteration. If some silences are less than 1/8 of
-// others, iterations are learned from the traffic instead. It takes up to five iterations to notice such silences.
+// other silences, iterations are learned from the traffic. It takes up to five iterations to notice these silences.
 #pragma once
 
 #include <array>
@@ -62,7 +63,7 @@ class CollectiveIterations {
   struct Seen {
     std::uint64_t symbol = 0;
     std::uint64_t before = 0;  ///< bytes that were sent before this collective began
-    std::int64_t silence = 0;  ///< time without a send before this collective
+    std::int64_t silence = 0;  ///< time without a send before this collective, in nanoseconds
   };
   struct Held {
     Seen seen;
@@ -98,18 +99,19 @@ class CollectiveIterations {
   Held held_;
   std::uint64_t largest_ = 0;
   std::uint64_t sent_ = 0;
-  std::int64_t last_ = 0;  ///< time of the latest send
+  std::int64_t last_ = 0;  ///< time of the latest send, in nanoseconds
 
   // Valid while `sure_` is true.
   bool in_iteration_ = false;
   bool ended_ = false;       ///< all bytes of the iteration were sent
   std::uint64_t left_ = 0;   ///< outside an iteration: number of symbols until the next iteration begins
-  std::uint64_t begun_ = 0;  ///< symbols of this iteration so far
+  std::uint64_t begun_ = 0;  ///< number of symbols of this iteration so far
   std::uint64_t start_ = 0;  ///< bytes that were sent before this iteration
   std::uint64_t size_ = 0;   ///< bytes of an iteration
   std::int64_t longest_inside_ = 0;
   std::uint64_t longest_at_ = 0;
-  /// another position with the longest silence; `rival_count_` counts how many times in a row
+  /// Position of the longest silence, if this is not the beginning. `rival_count_` is the number of iterations in a row
+  /// in which the longest silence was at this position.
   std::uint64_t rival_ = 0;
   std::uint32_t rival_count_ = 0;
   std::uint32_t short_count_ = 0;

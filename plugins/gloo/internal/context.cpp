@@ -169,8 +169,8 @@ void Context::release(UnboundBuffer& buffer, Lock& lock) {
     each([&](const Pair& pair) { in_use = in_use || pair.refers_to(buffer); });
     return !in_use;
   };
-  // Earlier data of the same peer may take time to arrive. If the peer is silent, the endpoint's idle timeout ends the
-  // wait.
+  // Data that the peer sent earlier may take time to arrive. If the peer is silent, the endpoint's idle timeout ends
+  // the wait.
   const std::chrono::nanoseconds grace(device_->endpoint().config().peer_timeout.count);
   if (changed_.wait_for(lock, grace, free)) return;
   each([&](Pair& pair) {

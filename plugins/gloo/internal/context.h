@@ -44,13 +44,13 @@ class Context final : public ::gloo::transport::Context, public std::enable_shar
   /// Returns how long a wait polls before it sleeps.
   [[nodiscard]] std::chrono::nanoseconds spin() const;
   [[nodiscard]] std::mutex& mutex() { return guard_; }
-  /// Notified of all changes of the context. Changes of a buffer notify the buffer's own variable.
+  /// The condition variable for all changes of the context. A buffer has its own variable for changes of the buffer.
   [[nodiscard]] std::condition_variable& changed() { return changed_; }
 
-  // Call the following only with the lock held.
+  // Call the following functions only with the lock held.
 
-  /// Wakes threads that wait on `waiting`. While a Wakes object exists, they are woken only when it is destroyed, just
-  /// before the lock is released. If woken earlier, a thread would sleep again until it gets the lock.
+  /// Wakes the threads that wait on `waiting`. If a Wakes object exists, its destructor wakes the threads, just before
+  /// the lock is released. A thread that is woken earlier would sleep again until it gets the lock.
   void wake(std::condition_variable& waiting);
   class Wakes {
    public:

@@ -94,7 +94,7 @@ OpenDevice::OpenDevice(const attr& settings, const std::optional<ep::SharedClock
   ep::EndpointConfig config = config_for(settings);
   config.event_callback = &OpenDevice::on_event;
   config.event_context = this;
-  // Reads the function before the endpoint opens, so that a wrong function opens nothing.
+  // Reads the function first, so that an invalid function throws before the endpoint opens.
   const auto augmentation = ::mltcp::cc::Augmentation::read(settings.job_function);
   {
     const std::lock_guard lock(guard_);  // events wait until endpoint_ is set
@@ -158,7 +158,7 @@ void OpenDevice::on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t 
   if (advice.kind == Advice::Kind::begin) {
     iterations_by_ = IterationsBy::collectives;
     // Each rank assumes that its own longest silence separates iterations, so ranks may differ. Beginning::guessed
-    // keeps a plan from using such a beginning.
+    // prevents a plan from using this beginning.
     (void)endpoint_->begin_iteration(job_, advice.bytes, ep::Beginning::guessed);
   } else if (advice.kind == Advice::Kind::learn && iterations_by_ == IterationsBy::collectives) {
     iterations_by_ = IterationsBy::traffic;

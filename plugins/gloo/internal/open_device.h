@@ -45,7 +45,7 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   [[nodiscard]] ::mltcp::endpoint::Endpoint& endpoint() { return *endpoint_; }
   /// Guards the maps below. Lock this mutex before a context's.
   [[nodiscard]] std::mutex& mutex() { return guard_; }
-  /// Call these two with mutex() held.
+  /// Call add_pair() and add_connection() with mutex() held.
   void add_pair(Pair& pair);
   void add_connection(::mltcp::endpoint::ConnectionHandle connection, Pair& pair) { connections_[connection] = &pair; }
   /// Removes the pair and its connection from the maps. Locks mutex() itself.
@@ -55,7 +55,7 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   /// Called when a context is about to send `bytes` from a buffer of `buffer` bytes on `slot`. The caller may hold
   /// locks of contexts.
   void on_send(std::uint32_t group, std::uint64_t slot, std::uint64_t buffer, std::uint64_t bytes) noexcept;
-  /// Attaches the connection to the device's job. Call this without a lock.
+  /// Attaches the connection to the device's job. The caller must hold no lock.
   void attach(::mltcp::endpoint::ConnectionHandle connection);
 
  private:
@@ -77,13 +77,14 @@ class OpenDevice final : public Device, public std::enable_shared_from_this<Open
   std::unordered_map<::mltcp::endpoint::ConnectionHandle, std::unique_ptr<Introduction>> introductions_;
   ::mltcp::endpoint::JobHandle job_ = 0;
   std::atomic<std::uint32_t> groups_{0};
-  /// Guards the members below, and keeps calls to the endpoint in the order of the decisions. Always locked last.
+  /// Guards the members below, and keeps calls to the endpoint in the order of the decisions. Always lock this mutex
+  /// last.
   mutable std::mutex iterations_guard_;
   IterationsBy iterations_by_ = IterationsBy::none;
   CollectiveIterations collectives_;
   std::uint64_t posted_ = 0;
-  std::uint64_t posted_at_begin_ = 0;  ///< value of `posted_` at the beginning of the hook's iteration
-  std::uint64_t hook_bytes_ = 0;       ///< bytes of the hook's last iteration; 0 if there was none
+  std::uint64_t posted_at_begin_ = 0;  ///< value of `posted_` when the hook began its iteration
+  std::uint64_t hook_bytes_ = 0;       ///< bytes of the last iteration that the hook ended; 0 if none
   bool hook_began_ = false;
   std::unique_ptr<::mltcp::endpoint::Endpoint> endpoint_;
 };

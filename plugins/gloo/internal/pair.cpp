@@ -473,8 +473,8 @@ void Pair::advance_writes() {
     if (first.buffer != nullptr) first.buffer->on_received();
     incoming_.pop_front();
   }
-  // A long write begins while earlier writes are in progress. A short write waits until they are complete, so that no
-  // earlier write can overwrite it.
+  // A long write begins while earlier writes are in progress. A short write waits until earlier writes are complete, so
+  // that no earlier write can overwrite its data.
   for (Incoming& write : incoming_)
     if (write.state == Incoming::State::waits && !write.is_inline && !start_write(write)) return;
 }

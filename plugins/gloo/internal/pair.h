@@ -32,7 +32,7 @@ class Address final : public ::gloo::transport::Address {
   std::string text_;
 };
 
-/// Returns why a peer was lost, as text for people. They cannot reconnect, but they can inspect the other rank.
+/// Returns why a peer was lost, as text for people. People cannot reconnect, but they can look at the peer's log.
 std::string cause_of(::mltcp::endpoint::Code code);
 
 /// An endpoint operation that a pair has posted. Op objects are reused.
@@ -70,8 +70,8 @@ class Pair final : public ::gloo::transport::Pair {
   [[nodiscard]] const ::gloo::transport::Address& address() const override { return address_; }
   void connect(const std::vector<char>& bytes) override;
   void close() override;
-  /// The endpoint's thread moves the data in both modes. If both arguments are true, waits of bound buffers poll
-  /// instead of sleeping.
+  /// The endpoint's thread moves the data in synchronous and in asynchronous mode. If both arguments are true, waits of
+  /// bound buffers poll instead of sleeping.
   void setSync(bool enable, bool busy_poll) override;
   std::unique_ptr<::gloo::transport::Buffer> createSendBuffer(int slot, void* memory, std::size_t bytes) override;
   std::unique_ptr<::gloo::transport::Buffer> createRecvBuffer(int slot, void* memory, std::size_t bytes) override;
@@ -84,14 +84,14 @@ class Pair final : public ::gloo::transport::Pair {
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] Context& context() { return context_; }
 
-  // Call the following only with the lock held.
+  // Call the following functions only with the lock held.
 
   /// Returns the peer's name for messages, such as "rank 2 (10.0.0.2:62400)".
   [[nodiscard]] std::string name() const;
   [[nodiscard]] bool failed() const { return !error_.empty(); }
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] bool polls() const { return polls_; }
-  /// Throws IoException if the pair has failed, and EnforceNotMet if it was never connected.
+  /// Throws IoException if the pair has failed, and EnforceNotMet if the pair was never connected.
   void check_usable() const;
   void start_send(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
   void start_receive(UnboundBuffer& buffer, std::uint64_t slot, std::size_t offset, std::size_t bytes);
@@ -99,7 +99,7 @@ class Pair final : public ::gloo::transport::Pair {
   /// 0 if no send is available.
   [[nodiscard]] std::uint64_t waiting_since(std::uint64_t slot) const;
   void write(Buffer& buffer, std::uint64_t slot, std::byte* data, std::size_t bytes, std::size_t offset);
-  /// Continues writes into bound buffers that waited because no receive buffer existed.
+  /// Continues the writes that waited because no receive buffer existed for them.
   void advance_writes();
   /// Waits until nothing refers to `buffer`.
   void release(Buffer& buffer, Context::Lock& lock);
@@ -164,7 +164,7 @@ class Pair final : public ::gloo::transport::Pair {
   struct Frame {
     alignas(64) std::array<std::byte, kFrameBytes> bytes;
     std::size_t used = 0;
-    bool busy = false;  ///< outgoing frame: being sent; incoming frame: has arrived
+    bool busy = false;  ///< outgoing frame: is being sent; incoming frame: has arrived
   };
 
   // Operations (defined in pair_ops.cpp).

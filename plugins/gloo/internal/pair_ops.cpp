@@ -1,4 +1,4 @@
-// How a pair posts operations to the endpoint and handles their ends. Also its control messages and destroyed buffers.
+// How a pair posts operations to the endpoint and handles their ends, control messages and destroyed buffers.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

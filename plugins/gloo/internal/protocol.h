@@ -3,13 +3,13 @@
 // Why the messages have tags of their own, and why pairs match sends and receives. Gloo matches sends and receives in
 // order by (rank, slot), has receives from any of several ranks, and sends no payload before a receive waits for it. On
 // an ordered connection a late receive would delay all other slots. The endpoint's own matching mixes all contexts of a
-// device, has no receive from some of the peers, and accepts short payloads before they are requested.
+// device, has no receive from any of several peers, and accepts short payloads before they are requested.
 //
-// So the receiver reports each receive to the sender ("receive_ready", with an id). The sender matches it with a send,
-// and sends the payload with this id as its tag. The receive is posted before it is reported. So a payload arrives in
-// its buffer without a copy and is never unexpected, and a peer can make this end store only control messages. When the
-// payload is sent, the endpoint has already granted the buffer (endpoint/internal/worker_ahead.cpp). So a receive that
-// is posted in time adds no round trip, whatever the message's length, as in Gloo's TCP transport.
+// So the receiver reports each receive to the sender ("receive_ready", with an id). The sender matches the receive with
+// a send, and sends the payload with this id as its tag. The receive is posted before it is reported. So a payload
+// arrives in its buffer without a copy and is never unexpected, and a peer can make this end store only control
+// messages. When the payload is sent, the endpoint has already granted the buffer (endpoint/internal/worker_ahead.cpp).
+// So a receive that is posted in time adds no round trip, whatever the message's length, as in Gloo's TCP transport.
 //
 // The two highest bits of a tag give the kind of message:
 //
@@ -19,10 +19,10 @@
 //   11  the hello, which opens the connection
 //
 // Availability. A receive from any rank must know which ranks have a send for which no receive was reported. For each
-// (pair, slot) a receiver keeps a count. Each send_ready adds 1; every send has one. Each receive_ready that the
+// (pair, slot) a receiver keeps a count. Every send causes one send_ready, which adds 1. Each receive_ready that the
 // receiver sends subtracts 1. If the count is above 0, a send is available. Messages that cross each other make the
 // count too low for a moment, never too high. A delayed send_ready has the same effect: when a send already has its
-// receive, its send_ready waits for the next control message. The send_ready of a later send comes after it.
+// receive, its send_ready waits for the next control message. The send_ready of a later send follows this send_ready.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ inline constexpr std::uint64_t kIdMask = ~kTagKind;
 inline constexpr std::size_t kMaxBytes = std::size_t{1} << 32;  ///< maximum bytes of a message: the transport's limit
 inline constexpr std::size_t kControlFrames = 8;  ///< control messages in progress in each direction of a pair
 inline constexpr std::size_t kFrameBytes = 4096;  ///< maximum size of a control message; the endpoint's eager limit
-inline constexpr std::size_t kMaxInline = 512;    ///< maximum bytes of a bound send inside its record
+inline constexpr std::size_t kMaxInline = 512;    ///< maximum bytes of a bound send that is sent inside its record
 /// maximum bytes of records that wait to be sent together with later records
 inline constexpr std::size_t kMaxIdle = kFrameBytes / 2;
 /// maximum number of bound sends of a pair that wait for a receive buffer
@@ -73,8 +73,8 @@ static_assert(sizeof(Record) == kRecordBytes);
 
 /// Appends a record in network byte order. `data` is at most kFrameBytes - kRecordBytes long.
 void append_record(std::vector<std::byte>& out, Record record, std::span<const std::byte> data = {});
-/// Removes the first record and the bytes that follow it from `in`. Returns false if there is no record or it is
-/// invalid.
+/// Removes the first record and the bytes that follow it from `in`. Returns false if there is no record or the first
+/// record is invalid.
 bool take_record(std::span<const std::byte>& in, Record& record, std::span<const std::byte>& data);
 /// Returns how many bytes at the beginning of `records` are whole records that fit into one frame. `records` is the
 /// output of append_record().
@@ -84,7 +84,7 @@ std::size_t whole_records(std::span<const std::byte> records);
 struct Hello {
   std::uint64_t to = 0;    ///< id of the pair that accepts
   std::uint64_t from = 0;  ///< id of the pair that connects
-  std::uint32_t rank = 0;  ///< rank in its context of the pair that connects
+  std::uint32_t rank = 0;  ///< rank of the connecting pair in its context
 };
 inline constexpr std::size_t kHelloBytes = 32;
 std::array<std::byte, kHelloBytes> to_bytes(const Hello& hello);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mltcp_cubic: the kernel's CUBIC whose window grows F times as fast, in both of its modes.
+ * mltcp_cubic: the kernel's CUBIC with a window that grows F times as fast, in the Reno-friendly and the cubic mode.
  *
  * The Reno-friendly estimate and the step toward the target count acknowledged packets, and this count is scaled. The
  * cubic curve is a function of time, so a scaled step has no effect once the window has reached the curve. Therefore
  * the curve's clock runs F times as fast: the beginning of the epoch is moved into the past by F - 1 times the time
- * since the last acknowledgement. If F is below 1, it is moved toward the present. More than a round trip without an
- * acknowledgement is idle time, which the kernel itself subtracts.
+ * since the last acknowledgement. If F is below 1, the beginning is moved toward the present. Any time beyond a round
+ * trip without an acknowledgement is idle time, which the kernel itself subtracts.
  */
 #include "augment.h"
 
@@ -52,7 +52,7 @@ MLTCP_INLINE void run_clock(struct sock* sk, struct mltcp_flow* flow) {
   }
   flow->clock_carry_ns -= ticks * (s64)common->tick_ns;
   begin -= (u32)ticks;
-  /* The beginning is never in the future, and never 0, which means that there is no epoch. */
+  /* The beginning must not be in the future. It must not be 0, because 0 means that there is no epoch. */
   if ((__s32)((u32)bpf_jiffies64() - begin) < 0) begin = (u32)bpf_jiffies64();
   *epoch_start = begin == 0 ? 1 : begin;
 }
