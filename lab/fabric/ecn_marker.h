@@ -13,7 +13,8 @@ namespace mltcp::fabric {
 struct EcnConfig {
   bool enabled = false;
   Bytes kmin_bytes = 0;
-  /// At least kmin_bytes. If kmax_bytes equals kmin_bytes, the probability is a step, as in DCTCP.
+  /// Queue length in bytes, at least kmin_bytes. If kmax_bytes equals kmin_bytes, the marking probability is a step
+  /// from 0 to 1, as in DCTCP.
   Bytes kmax_bytes = 0;
   /// Marking probability at kmax, in [0, 1].
   double pmax = 1.0;

@@ -1,17 +1,18 @@
 // A learning Ethernet switch (transparent bridge, IEEE 802.1D-2004 clause 7). Sans-IO: time is an argument, and frames
-// are opaque handles whose properties the caller states. The switch learns source addresses (mac_table.h). It sends a
-// frame to the port of the destination address if that is known, and to all ports except the ingress port if not. The
-// output of each port is a PriorityLink with priority queues, rate, delay, ECN marking and faults.
+// are opaque handles whose properties the caller states. The switch learns source addresses (mac_table.h). If the port
+// of a destination address is known, the switch sends the frame to this port. If not, the switch sends the frame to all
+// ports except the ingress port. The output of each port is a PriorityLink with priority queues, rate, delay, ECN
+// marking and faults.
 //
 // There is no spanning tree: in a loop of switches a flooded frame would circulate for ever. The switch preserves VLAN
-// tags and uses their priority, but does not separate VLANs. Frames to the reserved addresses 01:80:C2:00:00:00 to 0F
-// (pause frames, spanning tree, LLDP, LACP) are link-local and are not forwarded.
+// tags and uses the priorities in them, but does not separate VLANs. Frames to the reserved addresses 01:80:C2:00:00:00
+// to 0F (pause frames, spanning tree, LLDP, LACP) are link-local and are not forwarded.
 //
-// A frame for n ports is copied n - 1 times. Each copy is marked and damaged separately, and a driver that transmits in
-// place must not share a buffer between ports.
+// A frame for n ports is copied n - 1 times. A copy is needed because each port marks and damages its frame separately.
+// Besides, a driver that transmits in place must not share a buffer between ports.
 //
-// Events of an output take effect at their exact times, even if the caller is late. So late calls delay frames but do
-// not change the rate of an output.
+// Events of an output take effect at their exact times, even if the caller is late. So a late call delays frames but
+// does not change the rate of an output.
 #pragma once
 
 #include <bit>
@@ -42,18 +43,21 @@ struct SwitchPortConfig {
   std::uint32_t classes = 1;  ///< number of priority classes, 1 to 8: see PriorityLink
 };
 
-/// Counters of received frames until they enter output queues. LinkCounters cover the output queues and links.
+/// Counters of frames from their reception until they enter output queues. From there on, the LinkCounters of each
+/// output count them.
 struct SwitchPortCounters {
   std::uint64_t received_frames = 0;
   Bytes received_bytes = 0;
   /// Frames sent to all other ports, because the destination is a group address or unknown.
   std::uint64_t flooded_frames = 0;
-  /// Frames not forwarded: reserved destination, or destination on the ingress port.
+  /// Frames not forwarded, because the destination is a reserved address, or is on the ingress port or on a port that
+  /// is down.
   std::uint64_t filtered_frames = 0;
-  std::uint64_t learnt = 0;      ///< addresses learnt; an address that expired and is learnt again counts again
-  std::uint64_t moved = 0;       ///< addresses that had been learnt on another port
+  std::uint64_t learnt = 0;  ///< addresses learnt; an address counts again if it is learnt after it expired
+  /// Number of times that an address moved to this port from a port on which it had been learnt.
+  std::uint64_t moved = 0;
   std::uint64_t table_full = 0;  ///< frames whose source address did not fit into the table
-  std::uint64_t no_copy = 0;     ///< copies to this port that failed for lack of memory
+  std::uint64_t no_copy = 0;     ///< copies for this port that could not be made for lack of memory
 };
 
 /// Operations on frames that the caller implements.
@@ -64,7 +68,7 @@ concept SwitchFrames = requires(T frames, Link::Handle frame, std::uint32_t port
   frames.mark(frame);          // sets CE; called for ECN-capable frames only
   frames.damage(frame, bits);  // flips bits selected by the random number `bits`
   frames.discard(frame);
-  frames.deliver(port, frame, at);  // the last bit has left the output's link at time `at`
+  frames.deliver(port, frame, at);  // the last bit reaches the far end of the output's link at time `at`
 };
 
 class EthernetSwitch {
@@ -112,8 +116,8 @@ class EthernetSwitch {
   /// Returns the time at which advance() must be called for `port`; never() if nothing is pending.
   [[nodiscard]] Nanos next_event(std::uint32_t port) const { return outputs_[port]->next_event(); }
 
-  /// Sets whether `port` is up. If a port is down, the switch sends no frames to it and forgets the addresses learnt on
-  /// it. Frames already in its output continue.
+  /// Sets whether `port` is up. While a port is down, no frames enter its output, but frames inside the output
+  /// continue. When a port goes down, the switch forgets the addresses learnt on it.
   void set_up(std::uint32_t port, bool up);
   [[nodiscard]] bool is_up(std::uint32_t port) const { return (up_ >> port & 1) != 0; }
 

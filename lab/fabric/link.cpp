@@ -1,5 +1,5 @@
-// The queue and link model (see link.h). The hot path is offer() and pop(). It uses two rings, divides only when the
-// packet size changes, and draws random numbers only for probabilities above 0.
+// The queue and link model (see link.h). The hot path is offer() and pop(). To be fast, they use two rings, divide only
+// when the packet size changes, and draw random numbers only for probabilities above 0.
 #include "mltcp/lab/fabric/link.h"
 
 #include <fmt/format.h>
@@ -14,14 +14,16 @@ namespace {
 constexpr Rate kMinRate(8);  // limits the serialisation time of a packet of 4 GiB to less than 2^62 ns
 constexpr Rate kMaxRate(1'000'000'000'000'000);
 constexpr Nanos kMaxDelay(1'000'000'000'000);
-// Upper bound of departure times, 146 years, so that adding a delay or a serialisation time never overflows.
+// Maximum departure time, 146 years. Below it, the sum of a departure time, a delay and a serialisation time cannot
+// overflow.
 constexpr Nanos kHorizon(std::int64_t{1} << 62);
 
 void check_probability(double p, const char* what) {
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("{} of a link is {}; give a probability from 0 to 1", what, p));
 }
 
-/// Heap order of held packets: the packet with the earliest arrival is at the front. Ties go to the oldest packet.
+/// Heap order of held packets: the packet that arrives first is at the front. If several arrive at the same time, the
+/// packet that was held first is at the front.
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; };
 
 }  // namespace
@@ -116,8 +118,8 @@ Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
       latest_fraction_ = static_cast<std::uint64_t>(bit_nanos % rate);
     }
   }
-  // The link is free at the integer time `now` if `now` is after the integral part of the free time, or if both are
-  // equal and the fraction is 0.
+  // The link becomes free at free_at_ plus a fraction of a nanosecond. So at `now` equal to free_at_ the link is free
+  // only if the fraction is 0.
   if (now > free_at_ || (now == free_at_ && free_fraction_ == 0)) {
     free_at_ = now;
     free_fraction_ = 0;
@@ -131,8 +133,8 @@ Nanos Link::serialise(std::uint32_t bytes, Nanos now) {
   return free_fraction_ == 0 ? free_at_ : free_at_ + Nanos(1);
 }
 
-/// Draws the faults of a packet that would arrive at `at`. If the packet is reordered, moves `at` to its later arrival
-/// and returns true.
+/// Draws the faults of a packet that would arrive at `at` without faults. If the packet is reordered, adds its extra
+/// delay to `at` and returns true.
 bool Link::apply_faults(Admission& admission, Nanos& at) {
   const FaultConfig& faults = config_.faults;
   if (fault_random_.chance(faults.loss)) {

@@ -1,15 +1,17 @@
 // One direction of a link and the output queue before it: drop-tail, ECN marking, serialisation at the link's rate,
 // propagation delay, and faults. Sans-IO: time is an argument, and packets are opaque handles. The simulator and the
-// real-time software switch use it.
+// real-time software switch use this model.
 //
-// The queue is first in, first out at a constant rate. So the departure of a packet is known when the packet is
-// admitted: max(arrival, departure of the previous packet) + bytes / rate. A packet occupies the buffer until its last
-// bit has left. Fractions of a nanosecond are carried over from packet to packet, so that a busy link runs at exactly
-// its rate even with short packets. The reported departure of a packet is rounded up to the next nanosecond.
+// The queue is first in, first out at a constant rate. So the departure of a packet from the queue is known when the
+// packet is admitted: max(admission time, departure of the previous packet) + bytes / rate. A packet occupies the
+// buffer until its last bit has left. Fractions of a nanosecond are carried over to the next packet, so that a busy
+// link has exactly its configured rate even with short packets. The reported departure of a packet is rounded up to the
+// next nanosecond.
 //
 // ECN marking (ecn_marker.h) applies to ECN-capable packets only. Packets are dropped only if the buffer is full.
 //
-// Faults occur on the link, after the queue. So a lost or damaged packet has used its time on the link.
+// Faults occur on the link, after the queue. So even a lost or damaged packet occupies the link for its serialisation
+// time.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,8 @@ struct FaultConfig {
   double loss = 0;         ///< probability in [0, 1] that a packet is lost
   double duplication = 0;  ///< probability in [0, 1] that a packet is duplicated
   double corruption = 0;   ///< probability in [0, 1] that bits of a packet are flipped
-  /// Probability in [0, 1] that a packet is delayed by a uniformly distributed time in (0, reorder_delay]. Packets that
-  /// follow within that time overtake it.
+  /// Probability in [0, 1] that a packet is delayed by a uniformly distributed time in (0, reorder_delay]. Packets sent
+  /// within this time after the delayed packet overtake it.
   double reordering = 0;
   Nanos reorder_delay{100'000};  ///< maximum delay of a reordered packet, above 0, at most 1000 s
 
@@ -39,10 +41,10 @@ struct FaultConfig {
 struct LinkConfig {
   Rate rate;                     ///< rate of the link, 8 bps to 1000 Tbps
   Nanos delay;                   ///< one-way delay, 0 to 1000 s
-  Bytes buffer_bytes = 250'000;  ///< maximum number of bytes waiting or being sent; 0: unlimited
+  Bytes buffer_bytes = 250'000;  ///< maximum number of bytes that wait or are being sent; 0: unlimited
   EcnConfig ecn;
   FaultConfig faults;
-  std::uint64_t seed = 1;  ///< seed of two independent random streams: one for marking, one for faults
+  std::uint64_t seed = 1;  ///< seed of two independent random streams, one for marking and one for faults
 };
 
 /// Counters since the link was created. Each offered packet is either dropped or sent. The number of packets that have
@@ -51,8 +53,9 @@ struct LinkCounters {
   std::uint64_t offered_packets = 0;
   std::uint64_t dropped_packets = 0;  ///< packets dropped because the buffer was full
   std::uint64_t marked_packets = 0;
-  std::uint64_t sent_packets = 0;  ///< packets that entered the queue, including those lost later; without duplicates
-  Bytes sent_bytes = 0;            ///< wire bytes of sent_packets
+  /// Packets that entered the queue, including packets that a fault then lost; without duplicates.
+  std::uint64_t sent_packets = 0;
+  Bytes sent_bytes = 0;  ///< wire bytes of sent_packets
   Bytes max_queue_bytes = 0;
   std::uint64_t lost_packets = 0;  ///< packets lost by the loss fault
   std::uint64_t duplicated_packets = 0;
@@ -64,8 +67,8 @@ struct LinkCounters {
 /// Throws InputError if `config` is out of range.
 void check(const LinkConfig& config);
 
-/// Returns the number of packets that the queue and the link can hold, at 200 bytes per packet. Counts at most 8 MiB in
-/// the queue and 8 MiB in flight.
+/// Estimates how many packets the queue and the link can hold, at 200 bytes per packet. Assumes at most 8 MiB in the
+/// queue and at most 8 MiB in flight.
 std::uint32_t packets_in(const LinkConfig& config);
 
 class Link {
@@ -78,13 +81,13 @@ class Link {
     /// True if the link stores the packet until pop() returns it. False if the buffer was full or a fault lost the
     /// packet; the caller then frees it.
     bool admitted = false;
-    bool lost = false;  ///< whether the packet was sent but lost by a fault; `admitted` is then false
+    bool lost = false;  ///< whether a fault lost the packet after it was sent; if true, `admitted` is false
     bool mark = false;  ///< the caller must set CE in the packet
-    /// The caller must copy the packet before corruption, and pass the copy to offer_copy().
+    /// The caller must copy the packet, before it corrupts the packet, and pass the copy to offer_copy().
     bool duplicate = false;
     bool corrupt = false;            ///< the caller must flip the bits of the packet that `corrupt_bits` selects
     std::uint64_t corrupt_bits = 0;  ///< random number from which the caller derives the bits to flip
-    Nanos departure;                 ///< when the last bit leaves the queue; set if admitted or lost
+    Nanos departure;                 ///< when the last bit leaves the queue; set if `admitted` or `lost` is true
   };
 
   struct Delivery {
@@ -102,8 +105,8 @@ class Link {
   /// original packet, and uses neither buffer nor time on the link.
   void offer_copy(Handle packet);
 
-  /// Returns the time at which the next packet reaches the far end; Nanos::never() if no packet is on its way. This
-  /// time is always later than the `now` of the offer() that sent the packet.
+  /// Returns the time at which the next packet reaches the far end; Nanos::never() if no packet is on its way. A packet
+  /// always reaches the far end later than the `now` at which it was offered.
   [[nodiscard]] Nanos next_delivery() const {
     const Nanos next = flying_.empty() ? Nanos::never() : flying_.front().at;
     if (held_.empty()) [[likely]]
@@ -121,7 +124,8 @@ class Link {
     return delivery;
   }
 
-  /// Returns the packet that pop() will most likely return next, for prefetching. The link must not be empty.
+  /// Returns the packet that pop() will most likely return next, so that the caller can prefetch it. There must be a
+  /// packet on its way.
   [[nodiscard]] Handle next_packet() const { return flying_.empty() ? held_.front().packet : flying_.front().packet; }
 
   /// Returns the bytes waiting or being sent at `now`, which must not be before the `now` of the last offer(). A packet
@@ -130,20 +134,22 @@ class Link {
     drain(now);
     return backlog_;
   }
-  /// Returns queue_bytes(now) without changing the link. So `now` may be later than the `now` of later offer() calls.
+  /// Returns what queue_bytes(now) would return, but does not change the link. So the next offer() may have a time
+  /// before this `now`.
   [[nodiscard]] Bytes queue_bytes_at(Nanos now) const {
     Bytes bytes = backlog_;
     for (std::uint64_t p = waiting_.begin(); p != waiting_.end() && waiting_[p].departure <= now; ++p)
       bytes -= waiting_[p].bytes;
     return bytes;
   }
-  /// Returns the number of packets waiting or being sent at `now`. The limits of queue_bytes() apply to `now`.
+  /// Returns the number of packets waiting or being sent at `now`, which must not be before the `now` of the last
+  /// offer().
   std::size_t queue_packets(Nanos now) {
     drain(now);
     return waiting_.size();
   }
-  /// Returns the earliest time, not before `now`, at which at most `packets` packets are waiting or being sent, if no
-  /// more are offered.
+  /// Returns the earliest time, not before `now`, at which at most `packets` packets are waiting or being sent. Assumes
+  /// that no more packets are offered.
   Nanos time_of_queue(std::size_t packets, Nanos now);
 
   /// Returns the time at which everything offered so far has been sent, rounded down to whole nanoseconds.
@@ -164,7 +170,7 @@ class Link {
     Handle packet = 0;
   };
 
-  /// Removes the packets that have left the queue by `now`. The link calls it only when it needs the queue, so that
+  /// Removes the packets that have left the queue by `now`. Called only when the length of the queue is needed, so that
   /// departures need no events.
   void drain(Nanos now) {
     while (!waiting_.empty() && waiting_.front().departure <= now) {
@@ -177,7 +183,8 @@ class Link {
   void hold(Handle packet, Nanos at);
   std::optional<Delivery> pop_held(Nanos now);
 
-  // Packets on their way, in order of arrival at the far end; each is added at its admission.
+  // Packets on their way that no fault delays, in order of arrival at the far end. A packet is added when it is
+  // admitted to the queue.
   GrowableRing<Delivery> flying_;
   GrowableRing<Waiting> waiting_;  // packets in the buffer, including those that a fault has lost
   Bytes backlog_ = 0;              // sum of bytes in waiting_
@@ -185,8 +192,8 @@ class Link {
   // The link is free at free_at_ + free_fraction_ / rate nanoseconds.
   Nanos free_at_;
   std::uint64_t free_fraction_ = 0;
-  // The serialisation time of the last packet size, as nanoseconds and a fraction. Consecutive packets often have equal
-  // sizes, and the division is the most expensive part of offer().
+  // Serialisation time of a packet of latest_bytes_ bytes, in nanoseconds plus a fraction. It is stored because
+  // consecutive packets often have equal sizes, and the division is the most expensive part of offer().
   std::uint32_t latest_bytes_ = 0;
   Nanos latest_time_;
   std::uint64_t latest_fraction_ = 0;
@@ -194,7 +201,7 @@ class Link {
   LinkCounters counters_;
   std::vector<Held> held_;  // packets that a reordering fault delays, as a min-heap by arrival time
   std::uint64_t held_order_ = 0;
-  Nanos newest_at_;  // arrival time of the last offered packet, for its copy
+  Nanos newest_at_;  // arrival time of the last offered packet, at which its copy also arrives
   bool newest_held_ = false;
   bool faulty_ = false;
   EcnMarker marker_;

@@ -16,7 +16,7 @@ MacTable::MacTable(const MacTableConfig& config) : shift_(0), ageing_(config.age
     throw InputError(fmt::format("a table of {} MAC addresses; give {} to {}", config.entries, kWays, max));
   if (config.ageing < Nanos::from_seconds(1) || config.ageing > Nanos::from_seconds(1e6))
     throw InputError(fmt::format("an ageing time of {}; give 1 s to 1000000 s", to_text(config.ageing)));
-  // Use at least two sets, because a shift by 64 bits is undefined.
+  // Uses at least two sets, because with one set index_of() would shift by 64 bits, which is undefined.
   sets_.resize(std::bit_ceil(std::max<std::size_t>((config.entries + kWays - 1) / kWays, 2)));
   shift_ = 64 - static_cast<std::uint32_t>(std::countr_zero(sets_.size()));
 }

@@ -1,7 +1,7 @@
 // The filtering database of a learning bridge (IEEE 802.1D-2004 section 7.9): maps MAC addresses to ports. Entries are
-// learnt from source addresses. An entry expires if no frame from its address arrives for the ageing time. The table is
-// a 4-way set-associative hash table of fixed size. If all four ways of a set hold unexpired entries, a new address is
-// not learnt and frames to it are flooded. So a flood of invented addresses cannot evict addresses in use.
+// learnt from source addresses. An entry expires if no frame from its address arrives within the ageing time. The table
+// is a 4-way set-associative hash table of fixed size. If all four ways of a set hold unexpired entries, a new address
+// is not learnt and frames to it are flooded. So a flood of invented addresses cannot evict addresses in use.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@ using MacNumber = std::uint64_t;
 constexpr bool is_group(MacNumber mac) { return (mac >> 40 & 1) != 0; }
 
 struct MacTableConfig {
-  std::uint32_t entries = 4096;   ///< number of entries, 4 to 2^20; rounded up to a power of two
-  Nanos ageing{300'000'000'000};  ///< lifetime of an unused entry, 1 s to 1'000'000 s, as the standard allows
+  std::uint32_t entries = 4096;  ///< number of entries, 4 to 2^20; rounded up to a power of two
+  /// Time after which an unused entry expires; 1 s to 1'000'000 s, as the standard allows.
+  Nanos ageing{300'000'000'000};
 };
 
 class MacTable {
@@ -43,7 +44,7 @@ class MacTable {
  private:
   static constexpr std::size_t kWays = 4;
   struct alignas(64) Set {
-    std::array<std::uint64_t, kWays> keys{};  // address and port as mac << 16 | port; 0: the way is free
+    std::array<std::uint64_t, kWays> keys{};  // address and port of each entry as mac << 16 | port; 0: no entry
     std::array<Nanos, kWays> heard{};
   };
   static_assert(sizeof(Set) == 64);

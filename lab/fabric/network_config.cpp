@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint32_t kEthernetBytes = 14;
 constexpr Bytes kPauseFrameBytes = 64;
 
-/// Throws InputError if a switch's memory cannot hold xoff and headroom of all classes of all its incoming links.
+/// Throws InputError if the memory of a switch cannot hold xoff bytes and the headroom for each class of each incoming
+/// link.
 void check_memory(const SwitchedNetworkConfig& config) {
   const Topology& topology = *config.topology;
   Bytes needed = 0;

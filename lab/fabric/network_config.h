@@ -13,7 +13,8 @@ namespace mltcp::fabric {
 
 /// The model of a polling loop (lab/sim/loop_model.h). Each time is from 0 to kLongestLoopTime.
 struct LoopModel {
-  Nanos nap;          ///< maximum sleep while packets arrive; 0: packets are processed at once, without a model
+  /// Maximum sleep while packets arrive; 0: loops are not modelled, so packets are processed at once.
+  Nanos nap;
   Nanos late_min;     ///< minimum time by which a sleep ends late
   Nanos late_mean;    ///< mean time by which a sleep ends late; at least late_min
   Nanos stall_every;  ///< mean time between two stalls of the loop; 0: no stalls
@@ -41,8 +42,8 @@ struct SwitchedNetworkConfig {
   std::uint32_t mtu = 1500;        ///< maximum size of an IP packet in bytes, 576 to 9000
   std::uint64_t seed = 1;          ///< seed of flow hashing and of marking
   std::uint32_t classes = 1;       ///< number of priority queues at each port, 1 to 8
-  /// Shared memory of each switch, in place of buffer_bytes. Unused if `bytes` is 0. With PFC the memory must hold xoff
-  /// and headroom of all classes and links, so that no packet is dropped.
+  /// Shared memory of each switch, in place of buffer_bytes. Unused if `bytes` is 0. With PFC, the memory must hold
+  /// xoff bytes and the headroom for each class of each incoming link, so that no packet is dropped.
   SwitchMemoryConfig memory;
   /// PFC headroom of each class and link in bytes; 0: the value of pfc_headroom(), which prevents loss.
   Bytes pfc_headroom_bytes = 0;
@@ -50,19 +51,20 @@ struct SwitchedNetworkConfig {
   [[nodiscard]] std::uint32_t hosts() const { return topology->hosts(); }
   /// Returns the maximum rate of a host's outgoing link.
   [[nodiscard]] Rate host_rate() const { return topology->fastest_host(); }
-  /// Returns twice the delay of the longest path (the sum of the delays of its links).
+  /// Returns twice the delay of the path with the longest delay. The delay of a path is the sum of its links' delays.
   [[nodiscard]] Nanos round_trip_delay() const { return topology->longest_delay() * 2; }
 };
 
-/// Throws InputError if `config` is out of range or contains no topology. In the topology, each host must have one link
-/// in each direction and a path to every other host. Rates and delays are checked when links are created.
+/// Throws InputError if `config` is out of range or contains no topology. Throws also unless each host has one link in
+/// each direction and a path to every other host. Does not check rates and delays, which are checked when links are
+/// created.
 void check(const SwitchedNetworkConfig& config);
 
-/// Returns the time from the decision to pause a link until its sender reacts.
+/// Returns the time from the decision to pause a link until the sender of the link stops sending.
 Nanos pause_time(const LinkConfig& config);
-/// Returns the headroom in bytes with which PFC on a link loses no packet. It holds the packet that triggered the
-/// pause, all packets that arrive before the pause takes effect, and the packet that is being sent at that moment.
-/// Packets have at most `frame_bytes`.
+/// Returns the headroom in bytes with which PFC on a link loses no packet. The headroom holds the packet that triggered
+/// the pause, all packets that arrive before the pause takes effect, and the packet that is being sent when the pause
+/// takes effect. Packets have at most `frame_bytes`.
 Bytes pfc_headroom(const LinkConfig& config, std::uint32_t frame_bytes);
 /// Returns the headroom of each class of a link, in the memory of the switch at the far end of the link.
 Bytes pfc_headroom(const SwitchedNetworkConfig& config, Topology::Link link);

@@ -68,8 +68,8 @@ std::optional<PriorityLink::Start> PriorityLink::start(Nanos now) {
   queue.packets.pop();
   if (queue.packets.empty()) waiting_ &= ~(1U << sending_class_);
   busy_ = true;
-  // Offer the packet at the whole nanosecond in which the inner link becomes free, so that the inner link carries the
-  // fraction over.
+  // The packet is offered in the whole nanosecond in which the inner link becomes free. So the inner link carries the
+  // fraction of a nanosecond over to this packet.
   const Start start{sending_.packet, sending_.bytes, wire_.offer(sending_.packet, sending_.bytes, false, now)};
   const LinkCounters& faults = wire_.counters();
   counters_.lost_packets = faults.lost_packets;

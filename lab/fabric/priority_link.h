@@ -1,7 +1,7 @@
-// A link whose output port has a queue for each class of packets (IEEE 802.1Q). In contrast to the FIFO queue of
-// link.h, it supports strict priorities, memory that the ports of a switch share, and pauses (PFC). Sans-IO. Whenever
-// the link is free, it takes the first packet of the highest class that is not empty and not paused. An inner Link
-// serialises and delays this packet and applies faults.
+// A link whose output port has a queue for each class of packets (IEEE 802.1Q). In contrast to Link (link.h), which has
+// one FIFO queue, it supports strict priorities, memory that the ports of a switch share, and pauses (PFC). Sans-IO.
+// Whenever the link is free, it sends the first packet of the highest class that has packets and is not paused. An
+// inner Link serialises and delays this packet and applies faults.
 //
 // In contrast to Link, a packet's departure is not known when the packet arrives, so each departure is an event. A
 // packet that is being sent is never preempted. Its buffer is released when its last bit has left, rounded down to a
@@ -40,8 +40,8 @@ class PriorityLink {
     Link::Admission admission;
   };
 
-  /// `classes` is 1 to 8. Higher priorities are mapped to the last class. `memory` may be null; it must outlive the
-  /// link. Throws InputError if `config` or `classes` is out of range.
+  /// `classes` is 1 to 8. Priorities of `classes` and above are mapped to the last class. `memory` may be null; it must
+  /// outlive the link. Throws InputError if `config` or `classes` is out of range.
   PriorityLink(const LinkConfig& config, std::uint32_t classes, SwitchMemory* memory);
 
   /// Offers a packet that the switch received over link `ingress`. `bytes` is the length on the wire, above 0. Call
@@ -53,7 +53,7 @@ class PriorityLink {
   std::optional<Start> start(Nanos now);
   /// Adds the copy that the last start() requested (see Link::offer_copy()).
   void offer_copy(Handle packet) { wire_.offer_copy(packet); }
-  /// From time `at` on, pauses the class of `priority` if `on` is true, and resumes it if not. `at` must not decrease
+  /// Pauses (`on` is true) or resumes (`on` is false) the class of `priority` from time `at` on. `at` must not decrease
   /// between calls.
   void pause(std::uint32_t priority, bool on, Nanos at) { pauses_.push({at, class_of(priority), on}); }
 
@@ -68,16 +68,17 @@ class PriorityLink {
   std::optional<Link::Delivery> pop(Nanos now) { return wire_.pop(now); }
 
   [[nodiscard]] std::uint32_t classes() const { return classes_; }
-  /// Returns the bytes of a class that are waiting or being sent, as of the last start() or offer().
+  /// Returns the bytes that are waiting or being sent in the class of `priority`, as of the last start() or offer().
   [[nodiscard]] Bytes queue_bytes(std::uint32_t priority) const { return queues_[class_of(priority)].bytes; }
   [[nodiscard]] bool paused(std::uint32_t priority) const { return (paused_ >> class_of(priority) & 1) != 0; }
   /// Returns the class to which `priority` is mapped.
   [[nodiscard]] std::uint32_t class_of(std::uint32_t priority) const {
     return priority < classes_ ? priority : classes_ - 1;
   }
-  /// Returns counters like those of a Link. max_queue_bytes is the maximum of a single class.
+  /// Returns counters as Link does, except that max_queue_bytes is the maximum queue of a single class.
   [[nodiscard]] const LinkCounters& counters() const { return counters_; }
-  /// Returns the maximum queue of any class, in bytes, since the last call or the link's creation.
+  /// Returns the maximum queue of any class, in bytes, since the last call of this function or, at the first call,
+  /// since the link's creation.
   Bytes take_longest_queue() { return std::exchange(longest_queue_, fullest()); }
   [[nodiscard]] const LinkConfig& config() const { return config_; }
 

@@ -6,10 +6,11 @@
 // busy later.
 //
 // Priority flow control (IEEE 802.1Qbb, now IEEE 802.1Q clause 36): queues do not drop packets. The memory counts the
-// stored bytes of each ingress link and class. Above xoff it asks the sender of that link to pause the class; at xon or
-// below, to resume it. Packets that arrive before the pause takes effect are stored in the headroom of that link and
-// class, and dropped only if the headroom is full. A pause lasts until it is revoked: the model assumes that the switch
-// refreshes pauses before they expire.
+// stored bytes of each ingress link and class. When a count rises above xoff, the memory asks the sender of the link to
+// pause the class. When the count falls to xon or below, the memory asks the sender to resume the class. Packets that
+// arrive before the pause takes effect are stored in the headroom of the link and class. They are dropped only if the
+// headroom is full. A pause lasts until it is revoked: the model assumes that the switch refreshes pauses before they
+// expire.
 #pragma once
 
 #include <array>
@@ -23,8 +24,8 @@ namespace mltcp::fabric {
 
 struct PfcConfig {
   bool enabled = false;
-  Bytes xoff_bytes = 0;  ///< above xoff, a class is paused; above 0
-  Bytes xon_bytes = 0;   ///< at xon or below, a class is resumed; below xoff_bytes
+  Bytes xoff_bytes = 0;  ///< a class is paused when its stored bytes from an ingress link exceed xoff; above 0
+  Bytes xon_bytes = 0;   ///< a class is resumed when its stored bytes fall to xon or below; below xoff_bytes
 };
 
 struct SwitchMemoryConfig {
@@ -52,7 +53,7 @@ class SwitchMemory {
   /// Registers an ingress link with `headroom` bytes for each class. Returns the number of the ingress link.
   std::uint32_t add_ingress(Bytes headroom);
 
-  /// Returns the current maximum length of a queue in bytes if PFC is off.
+  /// Returns the current maximum length in bytes of a queue whose packets are not subject to PFC.
   [[nodiscard]] Bytes threshold() const {
     return static_cast<Bytes>(config_.alpha * static_cast<double>(config_.bytes - used_));
   }

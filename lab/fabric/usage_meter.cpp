@@ -23,7 +23,7 @@ void UsageMeter::add(std::uint32_t job, Bytes bytes, Nanos now) {
 
 void UsageMeter::move_to_bin_of(Nanos now) {
   if (now < Nanos(0)) now = Nanos(0);
-  // If max_bins is 2 or more, the width stays below 2^63 for all possible times.
+  // This does not overflow: because max_bins is at least 2, the width stays below 2^63 for all possible times.
   while (static_cast<std::uint64_t>(now.count / bin_.count) >= max_bins_) {
     bin_ = bin_ * 2;
     for (auto& [job, series] : jobs_) {

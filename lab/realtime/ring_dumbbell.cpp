@@ -1,8 +1,8 @@
 // The dumbbell on ring ports (see ring_dumbbell.h).
 //
 // In each round, the switch takes packets from the hosts' rings into their access links. It moves packets that have
-// crossed an access link into the shared link of their direction, in order of time. It delivers packets that have
-// crossed a shared link.
+// crossed an access link into the shared link of their direction, in order of the times at which they crossed. It
+// delivers packets that have crossed a shared link.
 //
 // Each hop uses the exact time at which the previous link delivers a packet, not the time of the round. So irregular
 // rounds delay packets but do not change the rate of a link.
@@ -36,15 +36,15 @@
 
 namespace mltcp::realtime {
 
-using namespace dpdk;  // the network consists of ports and rings of this namespace
+using namespace dpdk;  // this file builds the network from the ports and rings of namespace dpdk
 
 namespace {
 
 constexpr std::uint32_t kRingBurst = RingIo::kBurst;
 /// Maximum number of packets in an access link, like the transmit queue of a NIC.
 constexpr std::uint32_t kNicQueue = 128;
-/// Maximum number of packets delivered per round of run(). After a stall, this limit lets hosts empty their rings
-/// between rounds.
+/// Maximum number of packets delivered per round of run(). After a stall of the loop, this limit lets hosts empty their
+/// rings between rounds.
 constexpr std::uint32_t kDeliveriesPerRound = 256;
 
 /// Metadata that the switch stores in each packet buffer.
@@ -101,12 +101,12 @@ Plan plan_for(const fabric::DumbbellConfig& config, const RingOptions& options) 
   }
   fabric::check_buffers(config);
   Plan plan;
-  // Adds some bytes, so that frames longer than allowed can be detected and rejected.
+  // The 64 bytes more than allowed let the switch receive, and so detect and reject, frames that are too long.
   plan.frame_bytes = config.mtu + static_cast<std::uint32_t>(encap::kEthernetBytes) + 64;
   plan.buffers = options.buffers;
   if (plan.buffers == 0) {
-    // There are not enough buffers for all rings to be full at once. A host without a free buffer waits, as it does if
-    // its ring is full.
+    // The buffers need not suffice to fill all rings at once. If no buffer is free, a host waits, as it does if its
+    // ring is full.
     constexpr std::uint64_t kMaxMemory = std::uint64_t{192} << 20;
     const std::uint64_t per_host =
         std::uint64_t{options.transmit_slots} + options.receive_slots / 4 + kNicQueue + kRingBurst;
@@ -150,7 +150,7 @@ class Host final : private Wire, public RingIo {
 }  // namespace
 
 struct RingDumbbell::Impl {
-  /// Packets that are about to be put into the ring of one host.
+  /// Packets that the switch collects to put them into the ring of a host together.
   struct Batch {
     std::array<rte_mbuf*, kRingBurst> packets{};
     std::uint16_t count = 0;
@@ -393,9 +393,9 @@ struct RingDumbbell::Impl {
     publish(kBusy);
   }
 
-  /// Returns whether nothing can happen before the next deadline of a host or a link. A switch with its own core must
-  /// have reported that all sent packets have left it. Without its own core, all sent packets must be at least in a
-  /// link.
+  /// Returns whether nothing can happen before the next deadline of a host or a link. If the switch has its own core,
+  /// the switch must have reported that all sent packets have left it. If not, no sent packets may be left in the rings
+  /// to the switch.
   [[nodiscard]] bool network_is_empty(bool own_core) const {
     if (own_core) {
       std::uint64_t put = 0;
@@ -425,7 +425,8 @@ struct RingDumbbell::Impl {
       if (!eal.core_thread(1).start(switch_thread, this))
         throw RunError(fmt::format("the switch's core {} is busy; run one network at a time", eal.cores()[1]));
     }
-    // Resumes time after the switch's thread has started, because the kernel may be slow to wake that thread.
+    // Time resumes only now, after the start of the switch's thread, because the kernel may be slow to wake that
+    // thread.
     const Nanos shift = clock.now() - paused_at;
     host_time.start(clock, shift, paused_at);
     switch_time.start(clock, shift, paused_at);
@@ -457,7 +458,7 @@ struct RingDumbbell::Impl {
     for (;;) {
       Nanos now = host_time.begin_round();
       if (stop && stop()) return true;
-      const bool last = now > until;  // one more round for events that were due by `until`
+      const bool last = now > until;  // after `until`, one last round handles the events that were due by `until`
       Nanos next = until;
       bool busy = false;
       if (!own_core) {
@@ -495,7 +496,8 @@ struct RingDumbbell::Impl {
   const std::size_t offset;
   const std::string prefix;
   PacketPool pool;
-  /// Hosts of the left side, then hosts of the right side; declared after the pool that they use.
+  /// Hosts of the left side, then hosts of the right side. Declared after `pool`, because hosts use it until they are
+  /// destroyed.
   std::vector<std::unique_ptr<Host>> hosts;
   std::vector<fabric::Link> access;
   fabric::Link bottleneck;
@@ -513,9 +515,10 @@ struct RingDumbbell::Impl {
   bool running = false;
   enum class SwitchState { waiting, running, stopped };
   std::atomic<SwitchState> switch_state{SwitchState::stopped};
-  /// kBusy while packets are inside the switch. When none is inside, the number of packets taken from the hosts so far.
+  /// kBusy while packets are inside the switch. If no packets are inside, the number of packets that the switch has
+  /// taken from the hosts so far.
   alignas(64) std::atomic<std::uint64_t> idle_after{kBusy};
-  /// Time before which the hosts send nothing.
+  /// Time in ns before which the hosts send nothing, while their thread sleeps; 0 if it does not sleep.
   alignas(64) std::atomic<std::int64_t> quiet_until{0};
 };
 
@@ -565,7 +568,7 @@ std::uint32_t RingDumbbell::memory_mb(const fabric::DumbbellConfig& config, cons
   const std::uint64_t rings =
       std::uint64_t{2} * config.pairs * (options.transmit_slots + options.receive_slots) * sizeof(void*);
   const std::uint64_t bytes = PacketPool::memory_bytes(plan.buffers, plan.frame_bytes) + rings;
-  // Memory for DPDK's own tables and for losses by alignment.
+  // Memory in MiB for DPDK's own tables and for gaps that alignment causes.
   constexpr std::uint64_t kBaseMb = 24;
   return static_cast<std::uint32_t>(kBaseMb + bytes / (1 << 20) + bytes / (1 << 20) / 16);
 }

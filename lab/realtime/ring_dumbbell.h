@@ -4,8 +4,8 @@
 // headers with checksums to what the transport sends, and verifies the headers of packets that it receives. The switch
 // routes by IPv4 destination. It sends each packet through the access link of its source and then through the shared
 // link toward its destination: the bottleneck to the right, the reverse link to the left. All links are the simulator's
-// fabric::Link in real time. Rate, queue, marks, delay and faults of a link are applied to real packets, as precisely
-// as the loop is polled.
+// fabric::Link in real time. The switch applies the rate, queue, marks, delay and faults of a link to real packets. The
+// shorter its rounds, the more precise are the times.
 //
 // An access link holds as many packets as a NIC's transmit queue. Further packets stay in the host's ring, and when the
 // ring is full, send() accepts no more. The switch drops a packet if the ring of the receiver is full, as a NIC does.
@@ -43,17 +43,17 @@ struct SwitchCounters {
 };
 
 struct RingOptions {
-  /// Capacity of the rings from a host to the switch (transmit) and from the switch to a host (receive), in packets.
-  /// Both are powers of two from 64 to 65536. The receive capacity limits how long a host's thread may be suspended
-  /// without losses: 4096 full packets are 49 ms at 1 Gbps.
+  /// Capacity in packets of the ring from a host to the switch (transmit) and of the ring from the switch to a host
+  /// (receive). Each is a power of two from 64 to 65536. The receive capacity limits for how long a host's thread may
+  /// be suspended without losses. At 1 Gbps, 4096 full packets arrive in 49 ms.
   std::uint32_t transmit_slots = 1024;
   std::uint32_t receive_slots = 4096;
-  /// Number of packet buffers. If 0, it is the number of packets that can be in flight in this configuration, within
+  /// Number of packet buffers. 0 means the number of packets that can be in flight in this configuration, within
   /// limits.
   std::uint32_t buffers = 0;
   Nanos usage_bin{1'000'000};  ///< bin width of usage(), see fabric::UsageMeter
   std::size_t usage_bins = 16384;
-  /// Whether to sleep instead of spinning while nothing is due for some time.
+  /// Whether to sleep, instead of spinning, while no event is due soon.
   bool sleep_when_idle = true;
 };
 
@@ -63,8 +63,8 @@ class RingDumbbell {
   /// The UDP port of every host.
   static constexpr std::uint16_t port = 4793;
 
-  /// `eal` must outlive the network. Throws InputError if the configuration is out of range, for more than max_pairs()
-  /// pairs, and for more than two cores. Throws RunError if memory is short.
+  /// `eal` must outlive the network. Throws InputError if the configuration is out of range, or if there are more than
+  /// max_pairs() pairs or more than two cores. Throws RunError if memory is short.
   RingDumbbell(const dpdk::Eal& eal, const fabric::DumbbellConfig& config, const Options& options = {});
   /// Discards all packets inside the network.
   ~RingDumbbell();
@@ -84,8 +84,8 @@ class RingDumbbell {
   dpdk::RingHost& left(std::uint32_t pair);
   dpdk::RingHost& right(std::uint32_t pair);
 
-  /// Runs `pollable` on `host` from now on, in place of any previous one. The next run() polls it for the first time.
-  /// `pollable` must live until it is detached, or until the last run() has returned.
+  /// Runs `pollable` on `host` from now on, in place of any previously attached Pollable. The next run() polls it for
+  /// the first time. `pollable` must stay valid until it is detached or replaced, or until the last run() has returned.
   void attach(const dpdk::RingHost& host, Pollable& pollable);
   void detach(const dpdk::RingHost& host);
   /// Makes run() poll `host` in the current or next round, for an external event. May be called from within any host's
@@ -101,9 +101,9 @@ class RingDumbbell {
   /// between runs. After a run it may exceed `until` by some microseconds.
   [[nodiscard]] Nanos now() const;
 
-  /// Runs one round of the switch at time `now`, which must not decrease. Receives what the hosts have sent and
-  /// delivers what is due. Returns when the next packet inside is due. For tests with their own clock. Must not be
-  /// called during run(), or after run() with a time before the end of that run.
+  /// Runs one round of the switch at time `now`, which must not decrease. Receives the packets that the hosts have
+  /// sent, and delivers the packets that are due. Returns the time at which the next packet inside is due. For tests
+  /// with their own clock. Must not be called during run(). After run(), `now` must not be before the end of that run.
   Nanos switch_step(Nanos now);
 
   /// Return the shared links, to read their counters. Must not be called during run().
@@ -112,24 +112,24 @@ class RingDumbbell {
   /// Returns the bytes of each job on the wire of the bottleneck over time, including lost packets.
   [[nodiscard]] const fabric::UsageMeter& usage() const;
   [[nodiscard]] const SwitchCounters& switch_counters() const;
-  /// Return the counters of the thread that drives the hosts, and those of the switch's own thread, which are 0 if it
-  /// has none.
+  /// host_loop() returns the counters of the thread that drives the hosts. switch_loop() returns the counters of the
+  /// switch's own thread; they are 0 if the switch has no own thread.
   [[nodiscard]] const LoopCounters& host_loop() const;
   [[nodiscard]] const LoopCounters& switch_loop() const;
 
-  /// Calls `tap` in the switch's thread for every frame delivered to a host, with the time. For packet captures and
-  /// tests. An empty function ends this.
+  /// Makes the switch's thread call `tap` with every frame delivered to a host, and with the time. For packet captures
+  /// and tests. An empty `tap` ends the calls.
   void set_tap(std::function<void(std::span<const std::byte> frame, Nanos now)> tap);
   /// Puts any frame into the ring from `host` to the switch, or from the switch to `host`. Returns false if the ring is
   /// full, if no buffer is free, or if the frame exceeds a buffer. For fault injection.
   bool inject_from(const dpdk::RingHost& host, std::span<const std::byte> frame);
   bool inject_to(const dpdk::RingHost& host, std::span<const std::byte> frame);
 
-  /// Return the total number of packet buffers, and the number of buffers in use.
+  /// buffers() returns the total number of packet buffers. buffers_in_use() returns the number of buffers in use.
   [[nodiscard]] std::uint32_t buffers() const;
   [[nodiscard]] std::uint32_t buffers_in_use() const;
-  /// Discards all packets inside, including those received last. Returns the number of buffers that are still in use;
-  /// more than 0 means a leak.
+  /// Discards all packets inside the network, including the packets that each host received last. Returns the number of
+  /// buffers that are still in use; more than 0 means a leak.
   std::uint32_t drain();
 
  private:

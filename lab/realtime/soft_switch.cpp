@@ -20,7 +20,7 @@
 
 namespace mltcp::realtime {
 
-using namespace dpdk;  // the switch consists of ports and buffers of this namespace
+using namespace dpdk;  // this file builds the switch from the ports and buffers of namespace dpdk
 
 namespace {
 
@@ -29,8 +29,7 @@ using Handle = fabric::EthernetSwitch::Handle;
 constexpr std::uint16_t kBurst = 32;
 /// Maximum number of frames received per port and round: about as many as arrive in 1 ms at 10 Gbps.
 constexpr std::size_t kRound = 1024;
-/// Maximum number of frames that wait for a port that accepts no more. At 1 Gbps, sending that many full frames takes
-/// 12 ms.
+/// Maximum number of frames that wait while a port accepts no more. At 1 Gbps, sending 1024 full frames takes 12 ms.
 constexpr std::size_t kWaiting = 1024;
 /// Bytes of two VLAN tags.
 constexpr std::uint32_t kTagBytes = 8;
@@ -38,19 +37,20 @@ constexpr Nanos kAskEvery{1'000'000};
 constexpr Nanos kLookEvery{100'000'000};
 constexpr Nanos kLongestNap{50'000};
 constexpr Nanos kShortestNap{10'000};
-/// The longest nap (short sleep) is the time in which the smallest buffer drains, divided by this number.
+/// A nap (short sleep) takes at most the time in which the smallest buffer drains, divided by this number.
 constexpr std::int64_t kNapPart = 12;
-/// Rate of an output that has no limit other than its port. Such an output never queues.
+/// Rate of an output that only its port limits. An output with this rate never has a queue.
 constexpr Rate kPortsOwn{1'000'000'000'000'000};
-/// A switch that cannot nap does not sleep if the next event is closer than this, because the sleep would end too late.
+/// A switch whose naps would be too short sleeps only if the next event is at least this far away. A shorter sleep
+/// would end after the event.
 constexpr Nanos kFarAway{150'000};
-/// Time after the last frame during which the switch naps even if it has interrupts. Interrupts would wake it for every
+/// For this time after the last frame, the switch naps even if it has interrupts, because these would wake it for every
 /// frame.
 constexpr Nanos kAwake{200'000};
 /// Number of idle rounds before a sleep.
 constexpr std::uint32_t kIdleRounds = 4;
 
-/// The switch verifies the checksums of the first 64 frames, and then of one frame in 256.
+/// The switch verifies the checksums of the first 64 frames of each port, and then of one frame in 256.
 constexpr std::uint64_t kLookAtFirst = 64;
 constexpr std::uint64_t kLookAtEach = 255;
 
@@ -77,8 +77,8 @@ std::uint32_t longest_of(const std::vector<SoftSwitchPort>& ports) {
   return longest + kTagBytes;
 }
 
-/// Returns the maximum number of copies inside the switch: some copies of flooded frames, and as many duplicates as a
-/// link holds.
+/// Returns the maximum number of copies inside the switch: 2048, plus the number of packets that each link with
+/// duplication can hold.
 std::uint32_t copies_for(const std::vector<SoftSwitchPort>& ports) {
   std::uint32_t copies = 2048;
   for (const SoftSwitchPort& port : ports)
@@ -99,12 +99,12 @@ struct SoftSwitch::Impl {
     SoftSwitchCounters counters;
     std::array<rte_mbuf*, kWaiting> waiting{};
     std::size_t count = 0;
-    /// Frames of this round. Those from `admitted` to `taken` are still to be processed.
+    /// Frames received in this round. Those with indices from `admitted` to `taken` - 1 are not yet processed.
     std::array<rte_mbuf*, kRound> received{};
     std::size_t taken = 0;
     std::size_t admitted = 0;
     Nanos next;   ///< time at which the next frame is assumed to have arrived
-    Nanos apart;  ///< time between the frames after the next one
+    Nanos apart;  ///< assumed time between two consecutive frames
     std::uint64_t looked_at = 0;
   };
 
@@ -163,9 +163,9 @@ struct SoftSwitch::Impl {
     tap.frame(way, {rte_pktmbuf_mtod(packet, const std::byte*), packet->data_len}, packet->pkt_len);
   }
 
-  /// Receives from all ports. Must be called before the time is read. If the thread is preempted in between, frames are
-  /// dated too late at worst. In the opposite order, all frames that arrive during the stall would be dated at one
-  /// instant.
+  /// Receives from all ports. Must be called before the time is read. If the thread is preempted after receive(), the
+  /// frames get arrival times that are too late. If the time were read first, all frames that arrive during the
+  /// preemption would get nearly the same arrival time.
   void receive() {
     for (Port& port : ports) {
       port.taken = 0;
@@ -191,8 +191,8 @@ struct SoftSwitch::Impl {
     return next;
   }
 
-  /// Processes received frames in the order of their arrival. The frames of a port are assumed to have arrived evenly
-  /// since the previous round.
+  /// Processes received frames in the order of their arrival. Assumes that the frames of each port have arrived evenly
+  /// spaced since the previous round.
   void admit_all(Nanos now) {
     std::array<std::uint32_t, fabric::EthernetSwitch::kMaxPorts> active;  // NOLINT(*-member-init): up to `count`
     std::uint32_t count = 0;
@@ -221,7 +221,7 @@ struct SoftSwitch::Impl {
     Port& port = ports[number];
     SoftSwitchCounters& counters = port.counters;
     encap::Glance seen;
-    // Ports must be started with buffers for their longest frame, so a frame of several segments is too long.
+    // Each port has buffers for its longest frame, so a frame in several buffers (segments) is too long.
     const bool fits = packet->nb_segs == 1 && packet->pkt_len <= port.given.frame_bytes + kTagBytes;
     const encap::FrameFault fault =
         fits ? encap::glance(frame_of(packet), packet->pkt_len, seen) : encap::FrameFault::none;
@@ -248,7 +248,7 @@ struct SoftSwitch::Impl {
     std::size_t sent = 0;
     for (std::uint16_t taken = 1; sent < port.count && taken > 0; sent += taken) {
       const auto max = static_cast<std::uint16_t>(std::min<std::size_t>(kBurst, port.count - sent));
-      Bytes bytes = 0;  // read before the port owns the frames
+      Bytes bytes = 0;  // must be read before rte_eth_tx_burst(), after which the port owns the frames
       for (std::uint16_t i = 0; i < max; ++i) bytes += port.waiting[sent + i]->pkt_len;
       taken = rte_eth_tx_burst(port.given.id, 0, port.waiting.data() + sent, max);
       for (std::uint16_t i = taken; i < max; ++i) bytes -= port.waiting[sent + i]->pkt_len;
@@ -305,17 +305,18 @@ struct SoftSwitch::Impl {
       const Nanos away = next - latest;
       const bool naps = nap >= kShortestNap;
       const bool awake = interrupts.are_sockets() && latest - moved_at < kAwake;
-      const bool in_vain = woken && moved_at < woken_at;  // woken by frames for which no buffer is left
+      // frames woke the switch, but it had no buffers to receive them
+      const bool in_vain = woken && moved_at < woken_at;
       woken = false;
       if (interrupts.are_armed() && !awake && !in_vain && away >= (naps ? nap : kFarAway)) {
-        // A switch that cannot nap must wake up before the next event.
+        // If naps are too short to be used, the sleep must end before the next event.
         woken = interrupts.wait(loop, std::min(naps ? away : away - kWakeBefore, kLongestSleep), [&] {
           receive();
           latest = loop.now();
           return process(latest) >= next && !moved;
         });
         woken_at = latest;
-        // Frames received now have ended the sleep, so they arrived recently.
+        // Frames end the sleep when they arrive. So the frames of the next round have arrived recently.
         before = std::max(before, loop.now() - kLongestNap);
         idle = 0;
       } else if (away >= kFarAway) {
@@ -328,7 +329,7 @@ struct SoftSwitch::Impl {
     }
   }
 
-  /// Returns the time to nap, which is short compared with the time in which any buffer drains.
+  /// Returns the duration of a nap, which is a small part of the time in which the smallest buffer drains.
   [[nodiscard]] Nanos longest_nap() const {
     Nanos nap = kLongestNap;
     for (const Port& port : ports) {
@@ -339,7 +340,7 @@ struct SoftSwitch::Impl {
     return nap;
   }
 
-  /// Returns all receive queues. Returns no queues if one of them has no notification.
+  /// Returns the receive queues of all ports, or no queues if a port cannot notify of received frames.
   [[nodiscard]] std::vector<QueueInterrupt> waitable_queues() const {
     std::vector<QueueInterrupt> queues;
     for (const Port& port : ports) {

@@ -1,12 +1,12 @@
 // The software switch in real time: a fabric::EthernetSwitch between given DPDK ports of any kind. One thread polls all
 // ports. It receives frames, advances the outputs, and sends frames.
 //
-// The exact arrival times of frames are unknown, except that they are after the previous round. The switch assumes that
-// the frames which a port has received since then arrived evenly spaced. If it assumed a single instant, every
-// scheduling delay would become a burst that fills buffers and marks frames. Outputs have their exact rates in any
-// case.
+// The exact arrival times of frames are unknown; only the round in which the switch receives them is known. The switch
+// assumes that the frames of a port arrived evenly spaced since the previous round. If it assumed that all arrived at
+// one instant, every scheduling delay would become a burst that fills buffers and marks frames. Outputs have their
+// exact rates in any case.
 //
-// Sizes are those of frames without frame check sequence, preamble and inter-frame gap, as in all of this project. So a
+// Frame sizes do not include frame check sequence, preamble and inter-frame gap, as everywhere in this project. So a
 // rate of 1 Gbps corresponds to a NIC of 1.02 Gbps with frames of 1514 bytes.
 //
 // A port may be slower than its output. Frames that it does not accept at once wait in a short queue. When this queue
@@ -27,8 +27,9 @@
 namespace mltcp::realtime {
 
 struct SoftSwitchPort {
-  std::uint16_t id = 0;             ///< DPDK's number of a started port; no other code may use its queues 0
-  std::uint32_t frame_bytes = 0;    ///< maximum bytes of a frame without VLAN tags; at most 16384
+  /// DPDK's number of a started port; no other code may use receive queue 0 and transmit queue 0 of this port.
+  std::uint16_t id = 0;
+  std::uint32_t frame_bytes = 0;    ///< maximum bytes of a frame, VLAN tags not counted; at most 16384
   fabric::SwitchPortConfig config;  ///< configuration of the output to this port
   /// Returns whether the link is up. Called when a run begins and about every 100 ms. If empty, the link is always up.
   std::function<bool()> link_is_up;
@@ -37,11 +38,11 @@ struct SoftSwitchPort {
   encap::FrameTap* tap = nullptr;  ///< called for frames received from and sent to the port; must outlive the switch
 };
 
-/// What the loop does when it is idle. A sleep ends when a frame arrives, if nothing is queued in the switch and all
-/// ports have interrupts. If not, the loop naps: it sleeps for 50 us, or for 1/12 of the time in which the smallest
-/// buffer drains if that is less. A nap delays frames by up to this time, but outputs lose no capacity. If a nap would
-/// be shorter than 10 us, the loop pauses instead while anything is queued. All sleeps end late by the wake-up latency
-/// of the machine.
+/// What the loop does when it is idle. With `sleep`, if nothing is queued in the switch and all ports have interrupts,
+/// a sleep ends when a frame arrives. If not, the loop naps: it sleeps for 50 us, or for 1/12 of the time in which the
+/// smallest buffer drains if this is less. A nap delays frames by up to its duration, but outputs lose no capacity. If
+/// naps would be shorter than 10 us, the loop pauses, instead of napping, while anything is queued. All sleeps end late
+/// by the wake-up latency of the machine.
 enum class SwitchIdle : std::uint8_t { spin, pause, sleep };
 
 struct SoftSwitchOptions {
@@ -49,18 +50,18 @@ struct SoftSwitchOptions {
   fabric::MacTableConfig table;
 };
 
-/// Frame counters of a port. The number of frames received is received_frames of fabric::SwitchPortCounters plus runts,
-/// bad_sources, cut_short and oversized. The number of frames sent by the output is sent_frames plus transmit_full,
-/// too_long, and the frames still waiting.
+/// Frame counters of a port. The port has received received_frames (fabric::SwitchPortCounters) + runts + bad_sources +
+/// cut_short + oversized frames. The output has sent sent_frames + transmit_full + too_long frames, and the frames that
+/// still wait for the port.
 struct SoftSwitchCounters {
   std::uint64_t runts = 0;        ///< frames that are too short; discarded
   std::uint64_t bad_sources = 0;  ///< frames with an invalid source address; discarded
   /// Frames longer than a buffer of the port, or with an inconsistent IP length; discarded.
   std::uint64_t cut_short = 0;
   std::uint64_t oversized = 0;  ///< frames longer than frame_bytes plus two VLAN tags; discarded
-  /// TCP and UDP frames with invalid checksums, among the frames that are verified: the first ones and a sample of
-  /// later ones. The sender's kernel relies on checksum offload that does not exist here, and the receiver will drop
-  /// the frames. The switch forwards them nevertheless.
+  /// TCP and UDP frames with invalid checksums, e.g. because the sender's kernel relies on checksum offload, which does
+  /// not exist here. Only the first frames and a sample of the later frames are verified. The switch forwards these
+  /// frames, but the receivers will drop them.
   std::uint64_t bad_checksums = 0;
   std::uint64_t sent_frames = 0;  ///< frames accepted by the port
   Bytes sent_bytes = 0;
@@ -79,21 +80,21 @@ class SoftSwitch {
   SoftSwitch(const SoftSwitch&) = delete;
   SoftSwitch& operator=(const SoftSwitch&) = delete;
 
-  /// memory_mb() returns the memory in MiB (EalOptions::memory_mb) for copies of frames, in addition to ports and their
-  /// buffers. frames_inside() returns the number of spare buffers that a port needs if all frames inside the switch may
-  /// be in buffers of that port.
+  /// memory_mb() returns the memory in MiB (EalOptions::memory_mb) for copies of frames. It does not include ports and
+  /// their buffers. frames_inside() returns the number of spare buffers that each port needs, because all frames inside
+  /// the switch may be in buffers of one port.
   static std::uint32_t memory_mb(const std::vector<SoftSwitchPort>& ports);
   static std::uint32_t frames_inside(const std::vector<SoftSwitchPort>& ports);
 
   /// Runs the switch until now() is `until`, or until `stop` returns true. `stop` may be empty; it is called about
-  /// every millisecond, and every 20 ms of a sleep. Returns whether `stop` ended the run. Pins the calling thread to
-  /// the first core during the run.
+  /// every millisecond while the switch is awake, and every 20 ms while it sleeps. Returns whether `stop` ended the
+  /// run. Pins the calling thread to the first core during the run.
   bool run(Nanos until, const std::function<bool()>& stop);
-  /// Returns the time since construction. It continues between runs.
+  /// Returns the time since construction, which also passes between runs.
   [[nodiscard]] Nanos now() const;
 
-  /// Runs one round at time `now`, which must not decrease. Returns when the next round is due for frames inside. For
-  /// tests with their own clock.
+  /// Runs one round at time `now`, which must not decrease. Returns when the next round is due for the frames inside
+  /// the switch. For tests with their own clock.
   Nanos step(Nanos now);
 
   [[nodiscard]] const SoftSwitchCounters& counters(std::uint32_t port) const;

@@ -1,5 +1,5 @@
-// Builds the dumbbell (see dumbbell.h): one switch in the middle, and after each shared link a switch that delivers
-// packets to the hosts of that side.
+// Builds the dumbbell (see dumbbell.h): one switch in the middle, and at the far end of each shared link a switch that
+// delivers packets to the hosts of its side.
 #include "mltcp/lab/sim/dumbbell.h"
 
 #include <fmt/format.h>

@@ -33,7 +33,7 @@ class Dumbbell final : public Network {
   explicit Dumbbell(const fabric::DumbbellConfig& config, const DumbbellOptions& options = {});
 
   [[nodiscard]] std::uint32_t pairs() const { return static_cast<std::uint32_t>(left_.size()); }
-  /// Returns host number `pair`, which is below pairs(), on the left or on the right. The address on the left is
+  /// left() and right() return host number `pair` of a side. `pair` must be below pairs(). The address on the left is
   /// 10.1.(pair / 250).(pair % 250 + 1); on the right, the second byte is 2.
   [[nodiscard]] Host& left(std::uint32_t pair) { return *left_[pair]; }
   [[nodiscard]] Host& right(std::uint32_t pair) { return *right_[pair]; }
@@ -46,7 +46,7 @@ class Dumbbell final : public Network {
   /// Returns the shared link from right to left. DumbbellConfig::classes must be 1.
   [[nodiscard]] fabric::Link& reverse() { return link(reverse_); }
   [[nodiscard]] const fabric::Link& reverse() const { return link(reverse_); }
-  /// Returns the wire bytes of each job on the bottleneck over time, including those of lost packets.
+  /// Returns the wire bytes of each job on the bottleneck over time. They include packets that a fault lost.
   [[nodiscard]] const fabric::UsageMeter& usage() const { return usage_; }
 
  private:

@@ -4,8 +4,8 @@
 // spanning trees", IPL 1975).
 //
 // Sources with equal times are ordered by number. There are two ranges of numbers: from 0, and from
-// EventQueue::kSecond. So the numbers of two kinds of sources can grow independently, and the first kind always
-// precedes the second.
+// EventQueue::kSecond. So two kinds of sources can be added independently of each other, and at equal times the first
+// kind always precedes the second.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class EventQueue {
   }
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
-  /// The source with the earliest time, and this time. The queue must not be empty.
+  /// source() returns the source with the earliest time, and time() returns this time. The queue must not be empty.
   [[nodiscard]] Source source() const { return static_cast<Source>(heap_[0]); }
   [[nodiscard]] Nanos time() const { return time_of(heap_[0]); }
 

@@ -13,8 +13,8 @@ namespace mltcp::sim {
 namespace {
 
 constexpr double kBytesPerNano = 1.0 / 8e9;  // bytes per nanosecond at a rate of 1 bit per second
-constexpr double kLastTime = 4e18;           // 127 years; later events are moved to this time
-// Levels whose ratio is smaller than this are considered equal, to absorb rounding.
+constexpr double kLastTime = 4e18;           // 127 years in ns; an event after this time happens at this time
+// Two levels (rates divided by weights) are considered equal if their ratio is below this, to absorb rounding.
 constexpr double kAlike = 1 + 1e-12;
 
 double capacity_of(Rate rate) {
@@ -24,8 +24,8 @@ double capacity_of(Rate rate) {
   return static_cast<double>(rate.bits_per_second) * kBytesPerNano;
 }
 
-/// Returns the first whole nanosecond, not before `now`, at which `amount` has passed at `rate` per nanosecond. Returns
-/// kLastTime at most.
+/// Returns the first whole nanosecond at which `amount` bytes have been sent since `now`, at `rate` bytes per
+/// nanosecond. Returns kLastTime at most.
 Nanos time_after(Nanos now, double amount, double rate) {
   const double wait = std::ceil(std::max(amount, 0.0) / rate);
   const double left = kLastTime - static_cast<double>(now.count);
@@ -167,7 +167,7 @@ void FlowNetwork::send(FlowId id, Bytes bytes, std::uint64_t tag, Nanos not_befo
   }
 }
 
-/// Computes the maximum rate of a flow's path. At this rate the flow counts in the demand on its links.
+/// Computes the maximum rate of the flow's path. The flow counts with this rate in the demand on each link of its path.
 void FlowNetwork::set_max(Flow& flow) {
   flow.max = std::numeric_limits<double>::infinity();
   for (const PathHop& hop : flow.path) flow.max = std::min(flow.max, links_[hop.link].capacity / hop.cost);
@@ -264,7 +264,7 @@ void FlowNetwork::find_gain(Group& group) {
   const double steps = options_.weight_steps;
   if (group.bytes_per_iteration > 0) {
     const double progress = group.sent / static_cast<double>(group.bytes_per_iteration) * steps;
-    // The progress of a group that has just reached a step may be below the step by a rounding error.
+    // The computed progress of a group that has just reached a step may be slightly below the step because of rounding.
     group.step = static_cast<std::uint32_t>(std::min(progress + 1e-9, steps - 1));
   }
   group.gain = group.augmentation.gain_at((group.step + 0.5) / steps);
@@ -301,7 +301,7 @@ void FlowNetwork::advance(Nanos time) {
       continue;
     }
     settle(flow);
-    groups_[flow.group].sent += flow.left;  // flow.left is a rounding error
+    groups_[flow.group].sent += flow.left;  // flow.left should be 0 here and differs only by rounding
     flow.left = 0;
     finished_.push_back({source, flow.queue.front().tag, flow.queue.front().bytes});
     flow.queue.pop_front();
@@ -379,7 +379,8 @@ void FlowNetwork::allocate() {
   for (const GroupId id : component_groups_) schedule_gain(id);
 }
 
-/// Updates whether the demand on the link exceeds its rate, and for how long the link has been contended.
+/// Determines whether the link is tight (its demand exceeds its rate) and whether it is contended. Updates the time for
+/// which it has been contended.
 void FlowNetwork::judge(Link& link) {
   link.tight = link.demand > link.rate;
   bool contended = false;
@@ -418,7 +419,7 @@ void FlowNetwork::fill() {
   }
   for (const FlowId id : component_) {
     Flow& flow = flows_[id];
-    bool held = false;  // whether a tight link limits the flow at or below the maximum rate of its path
+    bool held = false;  // whether a tight link has no more capacity than the flow needs at the maximum rate of its path
     bool free = true;
     for (const PathHop& hop : flow.path) {
       const Link& link = links_[hop.link];
@@ -447,7 +448,8 @@ void FlowNetwork::fill() {
     Link& link = links_[next.source];
     if (link.unfrozen == 0) continue;
     const double at = std::max(link.left, 0.0) / link.weight;
-    if (at > next.level * kAlike) {  // other flows have stopped increasing, so the link fills up later
+    // some flows of the link have stopped increasing, so the link fills up later than estimated
+    if (at > next.level * kAlike) {
       push(at, next.source);
       continue;
     }

@@ -5,14 +5,15 @@
 // end and weight change of a flow, instead of several events for each packet.
 //
 // Weights. The weight of a flow is its number of connections times the gain of its group. So flows share a bottleneck
-// in the ratio of their gains, as in cc/fluid_model.h. A group is a set of flows with a common gain and a common
-// progress within an iteration, e.g. all flows of a job in one shard. If the gain depends on the progress x, the range
-// of x from 0 to 1 is divided into `weight_steps` equal steps. In each step the gain is F at the middle of the step.
-// The error decreases with the square of the number of steps.
+// in the ratio of their gains, as in cc/fluid_model.h. A group is a set of flows, e.g. all flows of a job in one shard.
+// The flows of a group share one gain and one progress within the iteration. If the gain depends on the progress x, the
+// range of x from 0 to 1 is divided into `weight_steps` equal steps. In each step the gain is constant: F, the
+// aggressiveness function, at the middle of the step. The error decreases with the square of the number of steps.
 //
-// Rates. A link can limit flows only if its flows together could exceed its capacity. All changes at one instant are
-// applied together. Then the network recomputes the rates of all flows that such links connect with the changes. It
-// uses progressive filling, in order of increasing rate per weight, with a heap.
+// Rates. A link can limit flows only if its flows together could exceed its capacity; it is then called tight. The
+// network applies all changes at one instant together. Then it recomputes the rates of the changed flows and of all
+// flows that tight links connect with the changes. It uses progressive filling, in order of increasing rate per weight,
+// with a heap.
 //
 // Order. Simultaneous events are processed by flow number, then by group number. Floating-point operations have a fixed
 // order, so equal calls give equal results. A flow ends at the first whole nanosecond at which all its bytes have been
@@ -53,8 +54,8 @@ class FlowNetwork {
     std::uint64_t tag = 0;
     Bytes bytes = 0;
   };
-  /// The use of a link until now(). A link is contended while flows of several groups use it and could together exceed
-  /// its capacity.
+  /// The use of a link until now(). A link is contended while it has flows of several groups and its flows together
+  /// could exceed its capacity.
   struct LinkUse {
     double wire_bytes = 0;
     double contended_wire_bytes = 0;  ///< the part of wire_bytes that was sent while the link was contended
@@ -63,15 +64,15 @@ class FlowNetwork {
   struct Counters {
     std::uint64_t events = 0;           ///< number of starts, ends and weight changes of flows
     std::uint64_t allocations = 0;      ///< number of rate computations
-    std::uint64_t allocated_flows = 0;  ///< total number of flows in these computations
+    std::uint64_t allocated_flows = 0;  ///< total number of flows over all rate computations
   };
 
   /// Throws InputError if `options` are out of range.
   FlowNetwork() : FlowNetwork(Options{}) {}
   explicit FlowNetwork(const Options& options);
 
-  // Set-up. These functions may be called at any time. They throw InputError for invalid arguments. Numbers of removed
-  // groups and flows are reused.
+  // Set-up. These functions may be called at any time. They throw InputError for invalid arguments. New groups and
+  // flows reuse the numbers of removed ones.
 
   /// Adds a link of `rate` wire bits per second, above 0.
   LinkId add_link(Rate rate);
@@ -91,8 +92,8 @@ class FlowNetwork {
 
   // Traffic. These functions take effect at now().
 
-  /// Begins the group's next iteration, in which its flows together send `bytes`. If `bytes` is 0, the size is unknown;
-  /// a gain that depends on progress is then 1.
+  /// Begins the group's next iteration, in which the group's flows together send `bytes`. `bytes` is 0 if this number
+  /// is unknown. The progress is then unknown, too, and a gain that depends on progress is 1.
   void begin_iteration(GroupId id, Bytes bytes);
   /// Appends `bytes`, above 0, to the bytes that the flow has to send. An idle flow starts to send at `not_before` or,
   /// if that has passed, at now().
@@ -117,8 +118,8 @@ class FlowNetwork {
   /// Returns the progress of the group's latest iteration, from 0 to 1; 0 if the size of the iteration is unknown.
   [[nodiscard]] double bytes_ratio(GroupId id);
   [[nodiscard]] LinkUse use(LinkId id);
-  // Values at `time`, which is from now() to next_event(), for observers. These functions do not change the state, not
-  // even its rounding. Call next_event() first.
+  // Values at `time`, which is from now() to next_event(), for observers. These functions do not change the state. So
+  // an observer changes no result, not even by rounding. Call next_event() first.
   [[nodiscard]] double bytes_ratio_at(GroupId id, Nanos time) const;
   [[nodiscard]] double wire_bytes_at(LinkId id, Nanos time) const;
   /// Returns how many bytes of the flow's current send() have left the sender at `time`.
@@ -129,20 +130,21 @@ class FlowNetwork {
   [[nodiscard]] std::size_t links() const { return links_.size(); }
 
  private:
-  struct Member {  // a flow on a link
+  struct Member {  // a flow that uses a link
     FlowId flow = 0;
     std::uint32_t hop = 0;
   };
   struct Link {
     double capacity = 0;  // capacity in wire bytes per nanosecond
     std::int64_t rate = 0;
-    // Sum of the maximum rates of the link's flows in bits per second. An integer, so that sums do not drift.
+    // Sum of the maximum rates of the link's flows in bits per second. It is an integer, so that additions and
+    // subtractions cause no rounding errors.
     std::int64_t demand = 0;
     std::vector<Member> members;
     bool tight = false;      // the demand exceeded the link's rate when rates were last computed
     bool contended = false;  // the link is tight, and flows of several groups use it
     std::uint64_t visit = 0;
-    // The next three members are used only while rates are computed.
+    // The next three members hold values only during a computation of rates.
     double left = 0;
     double weight = 0;
     std::size_t unfrozen = 0;
@@ -155,7 +157,7 @@ class FlowNetwork {
     std::uint32_t place = 0;  // index of the flow among the link's members
     double cost = 1;
     std::int64_t demand = 0;
-    double metered = 0;  // fraction of a byte that the meter has not yet counted
+    double metered = 0;  // fraction of a wire byte that was sent but is not yet counted in the link's meter
   };
   struct Part {
     Bytes bytes = 0;
@@ -172,7 +174,7 @@ class FlowNetwork {
     double weight = 1;
     double max = 0;  // maximum rate of the path in application bytes per nanosecond
     double rate = 0;
-    double left = 0;  // unsent bytes of the first part in `queue`
+    double left = 0;  // unsent bytes of the first element of `queue`
     Nanos settled;    // time at which `left` was computed
     std::uint64_t visit = 0;
     std::deque<Part> queue;

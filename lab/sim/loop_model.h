@@ -1,7 +1,7 @@
 // Model of the polling loops of real hosts and switches. Without it, the simulator processes packets at once. A real
 // loop that shares its CPU sleeps between rounds, and the operating system ends each sleep late (transport/poll_loop.h,
-// lab/realtime/soft_switch.h). The model shows, in virtual time, the effect on packet spacing, round-trip times and
-// acknowledgements.
+// lab/realtime/soft_switch.h). In virtual time, the model reproduces the effect of these delays on packet spacing,
+// round-trip times and acknowledgements.
 //
 // After a loop has moved a packet, it polls for a few more rounds. Then it sleeps until the next deadline, but at most
 // for `nap`. If it has been idle for a while, it blocks until a packet arrives or a deadline passes. Every sleep ends
@@ -20,7 +20,7 @@
 
 namespace mltcp::sim {
 
-/// Draws random times by which sleeps end late.
+/// Draws at random how late sleeps end.
 class Lateness {
  public:
   Lateness(const fabric::LoopModel& model, Random random) : model_(model), random_(random) {}
@@ -61,7 +61,7 @@ class Looks {
       if (look >= time) return look;
     Nanos last = times_.empty() ? latest_gone_ : times_.back();
     do {
-      // After a long pause only the last polling times matter, so skip the others.
+      // Skips all but about the last 16 polling times before `time`, because earlier ones do not matter.
       constexpr std::int64_t naps = 16;
       last = std::max(last, time - nap_ * naps) + nap_ + lateness_.draw(nap_);
       times_.push_back(last);

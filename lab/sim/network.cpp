@@ -21,7 +21,7 @@ constexpr std::uint32_t kEmptyPlace = 0xFFFFFFFF;
 
 // Parameters of modelled polling loops. They equal those of transport/poll_loop.cpp with Idle::sleep.
 constexpr Nanos kAwakeAfterPacket{6'000};  // for this time after the last packet, a loop polls continuously
-// For this time after the last packet, a loop sleeps at most `nap`; then it blocks.
+// If a loop begins to sleep less than this time after the last packet, it sleeps at most `nap`. If not, it blocks.
 constexpr Nanos kNapsAfterPacket{200'000};
 constexpr Nanos kNotWorthANap{5'000};
 
@@ -179,7 +179,7 @@ void Network::share_loop(Host& host, const Host& other) {
 void Network::set_loop(Switch at, std::span<const LinkId> outgoing) {
   check_switch(at);
   if (!options_.machines.network_switch.on()) return;
-  constexpr std::uint64_t first_stream = std::uint64_t{1} << 32;  // streams with lower numbers belong to hosts
+  constexpr std::uint64_t first_stream = std::uint64_t{1} << 32;  // random streams with lower numbers belong to hosts
   SwitchLoop loop{
       .looks = {options_.machines.network_switch, Random::stream(options_.machines.seed, first_stream + at)},
       .incoming = {},
@@ -309,8 +309,8 @@ void Network::deliver(LinkId id) {
   schedule(id);
 }
 
-/// Processes all packets that have arrived at a switch since its loop last polled. Assumes, like the software switch,
-/// that the frames of each port have arrived evenly spaced since the last poll.
+/// Processes all packets that have arrived at a switch since its loop last polled. Assumes, as the software switch
+/// does, that the frames of each port have arrived evenly spaced since the last poll.
 void Network::deliver_to_loop(const Node& node) {
   SwitchLoop& loop = switch_loops_[node.loop];
   const Nanos before = std::min(loop.looks.before(now_), now_);
@@ -354,7 +354,8 @@ Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
 }
 
 /// Offers `packet`, which link `from` has delivered, to link `id`. Frees the packet if the link does not admit it.
-/// Returns the time of departure; 0 if link `id` has priority classes, because the time is not known yet.
+/// Returns the time at which the packet leaves the queue. Returns 0 if link `id` has priority classes, because this
+/// time is not known yet.
 Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
   LinkState& state = links_[id];
   if (state.priority) [[unlikely]] {
@@ -381,8 +382,8 @@ void Network::count(LinkState& state, Packet* packet, Nanos departure) {
   if (const auto tag = wire::peek_job_tag(packet->bytes())) state.meter->add(tag->job, packet->wire_bytes, departure);
 }
 
-// Links with priority classes. Their faults are decided when a packet's transmission starts. In all else they behave
-// like links without classes.
+// Links with priority classes. The faults of a packet are decided when its transmission starts, not when it enters the
+// queue. In all other respects these links behave like links without classes.
 
 void Network::launch_by_class(LinkId id, Packet* packet, LinkId from) {
   LinkState& state = links_[id];
@@ -448,7 +449,8 @@ void Network::schedule(LinkId id) {
     next = state.priority->next_event();
   } else {
     next = state.link.next_delivery();
-    // Prefetch the packet some events before its delivery. If many packets are in flight, it is no longer in the cache.
+    // Prefetches the packet some events before its delivery. If many packets are in flight, the packet is no longer in
+    // the CPU cache.
     if (!next.is_never()) __builtin_prefetch(std::bit_cast<const Packet*>(state.link.next_packet()), 1);
   }
   if (!switch_loops_.empty() && !next.is_never()) [[unlikely]] {
@@ -513,7 +515,8 @@ void Network::plan(Machine& machine, Host& host) {
     events_.set(EventQueue::kSecond + number, hosts_[number].polled_at_ == now_ ? machine.look : now_);
 }
 
-/// Moves the machine's next poll to an earlier time, because a packet has arrived or (`at_once`) a poll is requested.
+/// Moves the machine's next poll to an earlier time. If `at_once` is true, a poll has been requested for now(). If not,
+/// a packet has arrived.
 void Network::rouse(Machine& machine, bool at_once) {
   Nanos look = machine.look;
   if (at_once || now_ <= machine.asleep_from)
@@ -532,13 +535,13 @@ void Network::poll(Host& host) {
   host.deadline_ = Nanos::never();
   Nanos deadline;
   if (host.pollable_ == nullptr) [[unlikely]] {
-    plan(machines_[host.machine_], host);  // only a host in a shared loop is polled without a Pollable
+    plan(machines_[host.machine_], host);  // a host without a Pollable is polled only as a part of its machine's loop
     return;
   }
   try {
     deadline = host.pollable_->poll(now_);
   } catch (...) {
-    // If the host stayed due at now(), the next run() could not proceed.
+    // If the host stayed due at now(), the next run() would poll it again and so might never proceed.
     events_.set(EventQueue::kSecond + host.number_, Nanos::never());
     throw;
   }
@@ -579,7 +582,8 @@ std::size_t Network::transmit_queue(Host& host) {
   return host.waiting_ + host.departures_.size();
 }
 
-/// Returns when the full transmit queue will have room for a burst; never() if transmit() detects it.
+/// Returns when the full transmit queue will have room for a burst. Returns never() if this time is not known in
+/// advance; transmit() then detects the room.
 Nanos Network::time_of_free_place(Host& host) {
   const std::size_t max = options_.transmit_queue_packets - kBurstPackets;
   if (host.counting_ == Host::Counting::link) return links_[host.uplink_].link.time_of_queue(max, now_);
@@ -631,7 +635,8 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
   counters_.sent_packets += taken;
   host.active_ |= taken > 0;
   if (taken == free && taken < packets.size()) {
-    // Wait for room for a whole burst. A poll at each departure would cost more than sending the packet.
+    // The host is polled again when there is room for a whole burst. A poll at the departure of each packet would cost
+    // more than sending the packet.
     host.queue_free_at_ = time_of_free_place(host);
     if (host.machine_ == Host::kNoMachine) [[likely]]
       schedule(host);

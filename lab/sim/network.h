@@ -5,16 +5,18 @@
 // time. Equal inputs give bit-identical results on every machine.
 //
 // Order of events. At each instant, the network first processes all deliveries of links, in order of the links'
-// creation. Then it polls the hosts that are due, in order of the hosts' creation. A packet sent by a poll arrives
-// later than now. So all packets that reach a host at one instant are available in its first poll of that instant.
+// creation. Then it polls the hosts that are due, in order of the hosts' creation. A packet that a poll sends arrives
+// after the time of the poll. So all packets that reach a host at one instant are available in the host's first poll at
+// this instant.
 //
 // A host is polled when a Pollable is attached, when packets have arrived, at the deadline that its last poll returned,
-// on wake(), and when a transmit queue that has refused packets has room for a full burst again. If the deadline is at
-// or before now, or if a poll took only some of the packets that had arrived, the host is polled again at this instant,
-// after the other hosts that are due. run() throws RunError with the name of the host if the host is polled
-// `kMaxIdlePolls` times at one instant without receiving or sending a packet.
+// on wake(), and when a transmit queue that has refused packets has room for a full burst again. A host is polled again
+// at the same instant, after the other hosts that are due, in two cases: if its deadline is not after now(), or if its
+// poll received only some of the packets that had arrived. run() throws RunError with the name of the host if the host
+// is polled `kMaxIdlePolls` times at one instant without receiving or sending a packet.
 //
-// If polling loops are modelled (loop_model.h), a host is polled when the loop of its machine runs, which is later.
+// If polling loops are modelled (loop_model.h), a host is not polled at these times, but when the loop of its machine
+// next runs.
 //
 // Several paths. If a switch has several links toward a destination, these links form a group (equal-cost multi-path,
 // RFC 2992). The switch picks a link by a hash of both addresses and of the packet's destination connection. The
@@ -64,16 +66,18 @@ struct NetworkOptions {
   /// full, send() accepts no more packets.
   std::uint32_t transmit_queue_packets = 1024;
   /// Model of the polling loops of hosts, and of switches for which set_loop() is called. If it is off, packets are
-  /// processed at once. It cannot be combined with links of several classes.
+  /// processed at once. This model cannot be combined with links of several classes.
   fabric::MachineModel machines;
 };
 
 /// Counters since the network was created.
 struct NetworkCounters {
   std::uint64_t packet_hops = 0;  ///< number of deliveries by links
-  /// Packets that send() accepted, including those dropped as invalid or undeliverable.
+  /// Packets that send() accepted. They include packets that send() dropped because they were invalid or had no
+  /// destination.
   std::uint64_t sent_packets = 0;
-  std::uint64_t unknown_destination = 0;  ///< packets dropped because no host has the address, or no route leads to it
+  /// Packets dropped because no host has the destination address, or no route leads to the host.
+  std::uint64_t unknown_destination = 0;
   /// Packets dropped because they exceed the maximum length, or because they have a virtual payload without
   /// NetworkOptions::virtual_payload.
   std::uint64_t invalid_packets = 0;
@@ -81,7 +85,8 @@ struct NetworkCounters {
   std::uint64_t received_packets = 0;  ///< packets that receive() returned
 };
 
-/// Returns the hash of a flow from `source` to connection `connection` at `destination`. Groups use it to pick a link.
+/// Returns the hash of a flow from `source` to connection `connection` at `destination`. A group of links uses the hash
+/// to pick a link.
 std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection);
 /// Returns the index of the link that a group with `seed` and `links` links, 1 or more, picks for a flow.
 std::size_t pick_link(std::uint64_t flow_hash, std::uint64_t seed, std::size_t links);
@@ -120,10 +125,11 @@ class Host final : public PacketIo {
   Packet* arrived_last_ = nullptr;
   Packet* lent_ = nullptr;  // packets lent to the Pollable by the last receive()
   Nanos deadline_ = Nanos::never();
-  Nanos queue_free_at_ = Nanos::never();  // when a transmit queue that has refused packets will have room again
-  // How the length of the transmit queue is determined. link: the link counts, because only this host uses it.
-  // departures: the host stores the departure times, because the link is shared. packets: the host counts its packets,
-  // because departures are not known in advance.
+  // when the transmit queue, which has refused packets, will have room again; never() if not known or not full
+  Nanos queue_free_at_ = Nanos::never();
+  // How the length of the transmit queue is determined. link: the link counts packets, because only this host sends on
+  // it. departures: the host stores the departure time of each packet, because several hosts share the link. packets:
+  // the host counts its packets, because departure times are not known in advance.
   enum class Counting : std::uint8_t { link, departures, packets };
   Counting counting_ = Counting::link;
   // With Counting::packets: whether the transmit queue has refused packets since it last had room.
@@ -141,8 +147,8 @@ class Host final : public PacketIo {
 
 class Network {
  public:
-  /// Maximum number of consecutive polls of a host at one instant without receiving or sending a packet. At this number
-  /// run() throws.
+  /// Number of consecutive polls of a host, at one instant and without receiving or sending a packet, at which run()
+  /// throws.
   static constexpr std::uint32_t kMaxIdlePolls = 10'000;
 
   using Switch = std::uint32_t;
@@ -155,7 +161,7 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Set-up. Everything created here exists as long as the network. All functions throw InputError for invalid
+  // Set-up. Hosts, switches, links and groups exist as long as the network. All functions throw InputError for invalid
   // arguments.
 
   /// Adds a host. No other host may have the same address. The reference stays valid.
@@ -164,37 +170,37 @@ class Network {
   /// Adds a switch whose outgoing links share a memory. Create these links by add_priority_link(). With PFC, create the
   /// incoming links by add_priority_link() as well.
   Switch add_switch(const fabric::SwitchMemoryConfig& memory);
-  /// If loops are modelled, makes one loop poll `host` and `other`, as ports of one machine.
+  /// Makes `host` and `other` ports of one machine. If loops are modelled, one loop then polls both.
   void share_loop(Host& host, const Host& other);
   /// If loops are modelled, adds a loop that forwards the packets of switch `at`. `outgoing` are the switch's outgoing
-  /// links. Call it after all links of the switch exist. These links must have one class.
+  /// links. Must be called after all links from and to the switch exist. All these links must have one class.
   void set_loop(Switch at, std::span<const LinkId> outgoing);
   /// Creates the link on which `host` sends, to switch `far_end`. A host has exactly one such link.
   LinkId connect(Host& host, Switch far_end, const fabric::LinkConfig& config);
   /// Makes `host` send on an existing link, which several hosts may share. Each host has a separate transmit queue.
   /// Packets leave in the order in which the hosts sent them.
   void connect(Host& host, LinkId link);
-  /// Creates a link with a queue to switch `far_end`. Packets enter the link by a route.
+  /// Creates a link from a switch to switch `far_end`, with one queue. Packets enter the link by a route.
   LinkId add_link(Switch far_end, const fabric::LinkConfig& config);
-  /// Creates a link to switch `to` with a queue for each of `classes` (see fabric::PriorityLink). Its sender is switch
-  /// `from` or, without `from`, the hosts that connect() joins to it. If `to` has a memory with PFC, `headroom` bytes
-  /// are reserved in this memory for each class.
+  /// Creates a link to switch `to` with a queue for each of `classes` (see fabric::PriorityLink). The sender of the
+  /// link is switch `from`. If `from` is empty, the senders are the hosts that connect() joins to the link. If `to` has
+  /// a memory with PFC, `headroom` bytes are reserved in this memory for each class.
   LinkId add_priority_link(std::optional<Switch> from, Switch to, const fabric::LinkConfig& config,
                            std::uint32_t classes, Bytes headroom = 0);
-  /// Forwards packets for `destination` at switch `at` on `link`.
+  /// Makes switch `at` forward packets for `destination` on `link`.
   void route(Switch at, const Host& destination, LinkId link);
   /// Creates a group of one or more links. A switch distributes flows over these links by a hash with `seed`.
   Group add_group(std::span<const LinkId> links, std::uint64_t seed);
-  /// Forwards packets for `destination` at switch `at` on a link of `group`.
+  /// Makes switch `at` forward packets for `destination` on a link of `group`.
   void route_group(Switch at, const Host& destination, Group group);
-  /// Delivers packets for `destination` that reach switch `at`.
+  /// Makes switch `at` deliver packets for `destination` to this host.
   void route_to_host(Switch at, const Host& destination);
   /// Counts the bytes of each job over `link` in `meter`: wire bytes of packets with a job tag (wire::peek_job_tag),
   /// when they leave the queue. The caller owns the meter, which must outlive the network's runs.
   void meter(LinkId link, fabric::UsageMeter* meter);
 
-  /// Attaches `pollable` to `host` and replaces any other Pollable. `pollable` is first polled at now(). It must stay
-  /// valid until it is detached or the network no longer runs.
+  /// Attaches `pollable` to `host` and replaces the host's previous Pollable, if there is one. `pollable` is first
+  /// polled at now(). It must stay valid until it is detached or the network no longer runs.
   void attach(Host& host, Pollable& pollable);
   /// Removes the host's Pollable. From now() on, packets for the host are dropped, including those that have arrived
   /// but were not received.
@@ -206,8 +212,9 @@ class Network {
   // Running. run() and run_until() throw RunError if a host makes no progress, and pass on exceptions of a Pollable.
 
   /// Processes all events up to and including `until`. Calls `stop`, unless it is empty, after every poll of a host,
-  /// and ends the run if `stop` returns true. Returns whether `stop` ended the run. Afterwards now() is the time of
-  /// that poll, or `until`, or the time of the last event if `until` is Nanos::never().
+  /// and ends the run if `stop` returns true. Returns whether `stop` ended the run. Afterwards now() is the time of the
+  /// poll after which `stop` returned true. If there was none, now() is `until` or, if `until` is Nanos::never(), the
+  /// time of the last event.
   bool run(Nanos until, const std::function<bool()>& stop);
   void run_until(Nanos until) { run(until, nullptr); }
 
@@ -224,7 +231,7 @@ class Network {
   [[nodiscard]] const fabric::PriorityLink& priority_link(LinkId id) const { return *links_[id].priority; }
   /// Returns the bytes of all classes that wait for a link or are being sent on it at now().
   [[nodiscard]] Bytes queue_bytes(LinkId id) const;
-  /// Returns the memory of a switch that was created with one.
+  /// Returns the shared memory of a switch, which must have been created with a memory.
   [[nodiscard]] const fabric::SwitchMemory& memory(Switch at) const { return *nodes_[at].memory; }
   /// Returns a link with one class, for reading its counters and its queue. Only the network may offer packets to it or
   /// take packets from it.
@@ -232,7 +239,7 @@ class Network {
   [[nodiscard]] const fabric::Link& link(LinkId id) const { return links_[id].link; }
   /// Returns the link on which `host` sends.
   [[nodiscard]] fabric::Link& uplink(const Host& host) { return links_[host.uplink_].link; }
-  /// Returns the number of packets on links, or received by hosts and not yet released.
+  /// Returns the number of packets that are on links, or that hosts have received and not yet released.
   [[nodiscard]] std::size_t packets_inside() const { return pool_.alive(); }
   /// Returns the bytes of memory allocated for packets. It grows to the maximum needed so far.
   [[nodiscard]] std::size_t packet_memory_bytes() const { return pool_.memory_bytes(); }
@@ -241,7 +248,8 @@ class Network {
   friend class Host;
   static constexpr std::uint32_t kNoRoute = 0xFFFFFFFF;
   static constexpr std::uint32_t kNoLoop = 0xFFFFFFFF;
-  static constexpr std::uint32_t kHere = 0xFFFFFFFE;  // entry of Node::next at which a packet has arrived
+  // entry of Node::next for a host to which the switch delivers directly
+  static constexpr std::uint32_t kHere = 0xFFFFFFFE;
   // Entries of Node::next from this number on are groups. Lower entries are links.
   static constexpr std::uint32_t kFirstGroup = 0x80000000;
 
@@ -249,8 +257,9 @@ class Network {
     // Routing table by destination host: number of a link or group, `kHere` or `kNoRoute`.
     std::vector<std::uint32_t> next;
     std::unique_ptr<fabric::SwitchMemory> memory;
-    std::vector<std::uint32_t> incoming;  // numbers of incoming links, in order of their ingress numbers in `memory`
-    std::uint32_t loop = kNoLoop;         // index of the switch's loop in switch_loops_
+    // numbers of the switch's incoming links, in the order of the links' ingress numbers in `memory`
+    std::vector<std::uint32_t> incoming;
+    std::uint32_t loop = kNoLoop;  // index of the switch's loop in switch_loops_
   };
   /// The polling loop of a switch, if loops are modelled.
   struct SwitchLoop {
@@ -269,7 +278,8 @@ class Network {
     std::vector<std::uint32_t> hosts;
     Nanos polled_at = Nanos(-1);
     Nanos busy_at = Nanos(-1'000'000'000);  ///< when the loop last moved a packet
-    Nanos asleep_from{};                    ///< until this time the loop polls continuously
+    /// The loop polls continuously before this time, and sleeps or blocks after it.
+    Nanos asleep_from{};
     /// Whether the loop blocks until a packet arrives or until `look`, instead of sleeping at most `nap`.
     bool waits = false;
     Nanos late{};                 ///< time by which the current sleep ends late; below 0: not drawn yet

@@ -1,6 +1,6 @@
 // The simulator's packets and their pool. The pool has slots of two sizes, each with a LIFO free list. So it reuses the
 // slot freed last, which is most likely in the CPU cache. Memory grows to the maximum number of packets that exist at
-// once. It is freed only with the pool.
+// once. The pool frees its memory only when it is destroyed.
 //
 // With AddressSanitizer, free slots are poisoned. So AddressSanitizer detects reads of a received packet after its
 // release.
@@ -41,8 +41,8 @@ class PacketPool {
   /// `max_length` is the maximum number of bytes of a packet.
   explicit PacketPool(std::size_t max_length);
 
-  /// Returns a packet with `length` bytes, at most `max_length`. Other fields are not initialised. The caller owns the
-  /// packet until free().
+  /// Returns a packet with `length` bytes, at most `max_length`. The fields other than `length` are not initialised.
+  /// The caller owns the packet until free().
   Packet* allocate(std::size_t length) {
     Class& wanted = classes_[length > kSmallLength ? 1 : 0];
     if (wanted.free == nullptr) [[unlikely]]

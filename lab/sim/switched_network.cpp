@@ -9,8 +9,9 @@
 namespace mltcp::sim {
 namespace {
 
-// Random streams below this number are for the hashes of switches, all others for the marking on links. If there are
-// more switches, the streams overlap. This is harmless, because a hash stream is only a seed that is mixed with flows.
+// Random streams below this number are for the hashes of switches, and all others for the marking on links. If there
+// are more switches than this, a switch and a link may use the same stream. This is harmless, because the hash of a
+// switch only takes a seed from its stream.
 constexpr std::uint64_t kFirstLinkStream = 1024;
 constexpr std::uint32_t kFirstIp = 10U << 24 | 1;
 
@@ -85,7 +86,7 @@ void SwitchedNetwork::add(LinkId number) {
   }
 }
 
-// Returns the routes to `host`. Hosts of one rack have equal routes, except for the last link.
+// Returns the routes to `host`. The routes to all hosts of a rack are equal, except for the last link.
 const std::vector<SwitchedNetwork::Route>& SwitchedNetwork::routes_to(std::uint32_t host) {
   const auto [found, is_new] = routes_.try_emplace(topology().rack(host));
   if (!is_new) return found->second;

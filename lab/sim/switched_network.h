@@ -5,7 +5,7 @@
 // the switch's seed (equal-cost multi-path, see network.h). So SwitchedNetworkMap can compute the path of a flow
 // without running the network.
 //
-// A host is a machine with one link to the network and one link from it. Each Pollable gets a port of the machine: a
+// A host is a machine with one link to the network and one link from it. Each Pollable gets a port of its machine: a
 // sim::Host with the machine's IP address and a separate UDP port. All ports of a machine share its links.
 #pragma once
 
@@ -24,7 +24,8 @@
 
 namespace mltcp::sim {
 
-/// The links and the paths of flows of a network, without simulation. Links have the numbers of the topology.
+/// Computes the links and the paths of flows in a network, without a simulation. Links have the numbers that they have
+/// in the topology.
 class SwitchedNetworkMap {
  public:
   using LinkId = Network::LinkId;
@@ -45,7 +46,7 @@ class SwitchedNetworkMap {
 
  private:
   fabric::SwitchedNetworkConfig config_;
-  std::vector<std::uint64_t> group_seeds_;  ///< by switch: seed of the hash that picks links
+  std::vector<std::uint64_t> group_seeds_;  ///< for each switch, the seed of the hash by which it picks a link
 };
 
 struct SwitchedNetworkOptions {
@@ -59,8 +60,8 @@ struct SwitchedNetworkOptions {
 
 class SwitchedNetwork : public Network {
  public:
-  /// Maximum number of ports times number of switches. A route takes 4 bytes per switch and port. add_port() throws if
-  /// this number would be exceeded.
+  /// Maximum of the number of ports times the number of switches, because routes take 4 bytes per switch and port.
+  /// add_port() throws if this maximum would be exceeded.
   static constexpr std::uint64_t kMaxRoutes = 1U << 28;
 
   struct NamedLink {
@@ -86,7 +87,7 @@ class SwitchedNetwork : public Network {
   [[nodiscard]] Switch switch_at(Topology::Node node) const { return switches_[node - topology().hosts()]; }
 
  private:
-  /// The link on which a switch forwards packets for a host or, if there are several links, their group.
+  /// The link on which a switch forwards packets for a host. If several links are possible, the group of these links.
   struct Route {
     Switch at;
     bool several;
@@ -98,9 +99,10 @@ class SwitchedNetwork : public Network {
   SwitchedNetworkMap map_;
   SwitchedNetworkOptions options_;
   std::vector<Switch> switches_;
-  Switch ends_ = 0;  ///< far end of all links to hosts; packets that reach it have arrived
+  Switch ends_ = 0;  ///< switch at the far end of all links to hosts; it delivers packets to the hosts
   std::uint64_t ports_ = 0;
-  std::map<std::uint32_t, std::vector<Route>> routes_;  ///< by rack: routes of switches without a link to the host
+  /// For each rack, the routes to its hosts at all switches that have no link to the host.
+  std::map<std::uint32_t, std::vector<Route>> routes_;
   std::map<std::pair<Topology::Node, std::vector<LinkId>>, Group> groups_;
   std::vector<NamedLink> links_;
   std::deque<fabric::UsageMeter> meters_;

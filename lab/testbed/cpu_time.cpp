@@ -15,8 +15,8 @@ CpuTime CpuTime::now() {
 CpuTime CpuTime::from(std::istream& stat) {
   CpuTime time;
   std::string word;
-  // Skips "cpu". The fields are user, nice, system, idle, iowait, irq, softirq and steal. Later fields are included in
-  // user.
+  // Skips the word "cpu". The next eight fields are user, nice, system, idle, iowait, irq, softirq and steal. The
+  // fields after these are ignored, because their time is included in user and nice.
   stat >> word;
   std::uint64_t ticks = 0;
   for (int field = 1; field <= 8 && stat >> ticks; ++field) {

@@ -1,4 +1,4 @@
-// Measures the CPU time that a hypervisor withheld from this machine.
+// Measures the CPU time that the hypervisor of this (virtual) machine withheld from it.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace mltcp::testbed {
 
-/// Time of all CPUs since boot, in ticks. `stolen` is the time that the hypervisor withheld.
+/// CPU time since boot, summed over all CPUs, in ticks. `stolen` is the part of `all` that the hypervisor withheld.
 struct CpuTime {
   static CpuTime now();
   /// Reads the text of /proc/stat (proc(5)).
   static CpuTime from(std::istream& stat);
 
-  /// Returns the time that the hypervisor withheld from busy CPUs, as a share of the time of all CPUs since `before`.
+  /// Returns the share, 0 to 1, of the time of all CPUs since `before` that the hypervisor withheld.
   [[nodiscard]] double stolen_since(const CpuTime& before) const;
 
   std::uint64_t all = 0;

@@ -34,7 +34,7 @@ std::string link_to_host(const std::string& from, std::uint32_t host) {
   return fmt::format("{} -> host {}", from, host);
 }
 
-/// Returns which nodes are on shortest paths between two of the hosts. This includes the hosts.
+/// Returns for each node whether it is one of `hosts`, or is on a shortest path between two of them.
 std::vector<bool> nodes_between(const Topology& topology, const std::vector<std::uint32_t>& hosts) {
   std::vector<bool> between(topology.nodes());
   std::vector<Topology::Link> choices;
@@ -91,7 +91,8 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
              fmt::format("switch {} would have {} ports, but mltcp switch has at most {}; use more switches",
                          in_quotes(made.name), made.ports.size(), kMaxPorts));
   }
-  // The switches are connected, so they form a tree exactly if there is one cable fewer than switches.
+  // All switches are connected to each other. So they form a tree if, and only if, the number of cables between
+  // switches is the number of switches minus 1.
   if (between / 2 + 1 != numbers.size())
     refuse(experiment,
            "its switches have several paths between them, but mltcp switch has no spanning tree; give a topology "
@@ -149,7 +150,7 @@ TestbedLayout testbed_layout(std::uint32_t hosts, std::uint32_t mtu) {
 std::string switch_words(const TestbedLayout::Port& port, std::string_view kind) {
   const fabric::LinkConfig& output = port.config.output;
   std::string words = fmt::format("{}:{}", kind, port.interface);
-  if (output.rate.bits_per_second > 0)  // without a rate there is no queue
+  if (output.rate.bits_per_second > 0)  // without a limit of the rate there is no queue, so no buffer
     words += fmt::format(",rate={}bps,buffer={}B", output.rate.bits_per_second, output.buffer_bytes);
   if (output.delay.count > 0) words += fmt::format(",delay={}ns", output.delay.count);
   if (output.ecn.enabled)

@@ -26,8 +26,8 @@ struct Span {
   std::size_t last = 0;
 };
 
-/// Returns a range of entries: from the last entry before the run to the first entry after it. Before the run, the
-/// hosts are connected and silent. Returns an empty value if there are no entries.
+/// Returns the entries from the last one before the run to the first one after the run. Hosts send nothing before the
+/// run, so these entries count only traffic of the run. Returns an empty value if there are no entries.
 std::optional<Span> span_of(const std::vector<std::int64_t>& times, std::int64_t from, std::int64_t to) {
   if (times.empty() || to <= from) return std::nullopt;
   const auto after = std::ranges::upper_bound(times, from);
@@ -36,8 +36,8 @@ std::optional<Span> span_of(const std::vector<std::int64_t>& times, std::int64_t
               std::min(static_cast<std::size_t>(behind - times.begin()), times.size() - 1)};
 }
 
-/// Returns an entry of a counter of a switch's port. Throws RunError or Json::exception if the entry is missing or
-/// invalid.
+/// Returns entry number `index` of the counter `key` of a port. Throws RunError or Json::exception if the entry is
+/// missing or invalid.
 std::uint64_t entry_of(const Json& counts, const char* key, std::size_t index) {
   const Json& value = counts.at(key).at(index);
   if (!value.is_number_integer() || value < 0) throw RunError(fmt::format("\"{}\" is {}", key, one_line(value.dump())));
@@ -75,7 +75,8 @@ void add_links_of(Json& links, const TestbedLayout::Switch& made, const Json& se
     links.push_back(link_of(made.ports[p], series.at("ports").at(p), *span, static_cast<double>(to - from) * 1e-9));
 }
 
-/// Calls `take` for each switch that has counters, with the switch of the layout and the series. Throws RunError.
+/// Calls `take` for each switch that has counters, with the switch in the layout and with the series of its counters.
+/// Throws RunError if counters are invalid.
 template <typename Take>
 void each_switch(const TestbedLayout& layout, const Json& switches, Take&& take) {
   for (const Json& one : switches) {
@@ -95,13 +96,13 @@ void each_switch(const TestbedLayout& layout, const Json& switches, Take&& take)
   }
 }
 
-/// Returns when the run began and when all of its hosts had stopped, in nanoseconds.
+/// Returns the time at which the run began, and the time at which all of its hosts had stopped, in nanoseconds.
 std::pair<std::int64_t, std::int64_t> time_of(const Json& run) {
   return {run.value("begun_ns", std::int64_t{0}), run.value("ended_ns", std::int64_t{0})};
 }
 
-/// Returns the series of the outputs that sent something between `from` and `to`. Time 0 is `from`. Totals count from
-/// the last entry before `from`.
+/// Returns the series of those outputs that sent data between `from` and `to`. Times are relative to `from`. Totals
+/// count from the last entry before `from`.
 experiment::RunSeries link_series(const TestbedLayout::Switch& made, const Json& counted, std::int64_t from,
                                   std::int64_t to) {
   experiment::RunSeries part;

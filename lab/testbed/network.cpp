@@ -22,7 +22,8 @@
 namespace mltcp::testbed {
 namespace {
 
-/// Opens the current network namespace as file descriptor `number`, which programs started by this process inherit.
+/// Opens the current network namespace as file descriptor `number`, so that programs which this process starts inherit
+/// the descriptor.
 void open_namespace(int number) {
   const int file = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   if (file < 0 || dup2(file, number) < 0)
@@ -36,8 +37,8 @@ void enter(int number) {
     throw RunError(fmt::format("a network namespace cannot be entered: {}", std::strerror(errno)));
 }
 
-/// Switches off offloads, like ethtool -K eth0 tx off tso off gso off. Offloads leave checksums and segmentation to a
-/// NIC, and veth has none.
+/// Switches off offloads, as `ethtool -K eth0 tx off tso off gso off` does. With offloads, the kernel leaves checksums
+/// and segmentation to a NIC, but a veth interface has no NIC.
 void switch_offloads_off() {
   const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   for (const unsigned command : {unsigned{ETHTOOL_STSO}, unsigned{ETHTOOL_SGSO}, unsigned{ETHTOOL_STXCSUM}}) {
@@ -65,13 +66,14 @@ std::string TestbedNetwork::kernel_address(std::uint32_t host) { return address(
 std::string TestbedNetwork::port_address(std::uint32_t host) { return address(0x0A5D0000, host); }
 
 std::string TestbedNetwork::cables(const TestbedLayout& layout, std::uint32_t mtu) {
-  // Each interface has one queue, because AF_XDP receives only from the queues given to a port. It has no IPv6 address,
-  // because the detection of duplicate addresses would cause traffic.
+  // Each interface has one queue, because AF_XDP receives only from the queues given to a port. An interface gets no
+  // IPv6 address, because IPv6 sends packets to detect duplicate addresses.
   const auto end = [mtu](const std::string& name) {
     return fmt::format("name {} mtu {} numrxqueues 1 numtxqueues 1", name, mtu);
   };
-  // DPDK's af_packet numbers its groups of sockets by process id XOR interface index. The kernel refuses equal numbers
-  // in a namespace. So the indices of different switches differ in bits that are 0 in the process ids of the switches.
+  // DPDK's af_packet numbers its socket groups by process id XOR interface index. The kernel refuses equal numbers in a
+  // namespace. So the interface indices of different switches differ in bits that are 0 in the process ids of all
+  // switches.
   std::map<std::string, std::size_t> index;
   constexpr std::size_t apart = 1024;
   for (std::size_t i = 0; i < layout.switches.size(); ++i)

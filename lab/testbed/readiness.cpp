@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kVariable = "NOTIFY_SOCKET";
 constexpr std::string_view kReady = "READY=1";
 
-/// Address of a socket, given as in NOTIFY_SOCKET: a path, or "@NAME" for an abstract name.
+/// Address of a socket whose name has the syntax of NOTIFY_SOCKET: a path, or "@NAME" for an abstract name.
 class Address {
  public:
   /// valid() is false if the name is too long, or is neither a path nor an abstract name.
@@ -30,7 +30,7 @@ class Address {
     if (name.size() < 2 || name.size() >= sizeof address_.sun_path || (name[0] != '/' && name[0] != '@')) return;
     name.copy(address_.sun_path, name.size());
     if (name[0] == '@') address_.sun_path[0] = '\0';
-    // The size determines where an abstract name ends.
+    // An abstract name has no terminating 0, so this size tells the kernel where the name ends.
     size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
   }
   [[nodiscard]] bool valid() const { return size_ > 0; }
@@ -42,7 +42,7 @@ class Address {
   socklen_t size_ = 0;
 };
 
-/// Returns whether a line of the message reports readiness. All other lines are for systemd.
+/// Returns whether any line of the message reports readiness. All other lines are for systemd and are ignored.
 bool says_ready(std::string_view message) {
   while (!message.empty()) {
     const std::size_t end = message.find('\n');

@@ -1,5 +1,6 @@
-// Reports that a program is ready to the process that started it. The program sends the datagram "READY=1" to the
-// socket that NOTIFY_SOCKET names, as systemd's services do (sd_notify(3)). So the program's output is for people only.
+// Lets a program tell the process that started it that the program is ready. The program sends the datagram "READY=1"
+// to the socket that NOTIFY_SOCKET names, as systemd's services do (sd_notify(3)). So the parent process need not parse
+// the program's output, which is for people.
 #pragma once
 
 #include <string>
@@ -8,17 +9,17 @@
 namespace mltcp::testbed {
 
 /// Waits until one program is ready. The socket has an abstract name (unix(7)), so it belongs to the network namespace
-/// in which it was made, and leaves no file.
+/// in which it was made, and no file remains.
 class Readiness {
  public:
-  /// `name` must be unique in the namespace, with at most 100 characters. Throws RunError if the socket cannot be
-  /// created.
+  /// `name` must be unique in the network namespace and have at most 100 characters. Throws RunError if the socket
+  /// cannot be created.
   explicit Readiness(const std::string& name);
   ~Readiness();
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  /// Returns the name and the value of the environment variable that the program needs.
+  /// Returns the name and the value of the environment variable with which the program must be started.
   [[nodiscard]] std::pair<std::string, std::string> environment() const;
   /// Returns whether the program has reported that it is ready. Does not wait.
   [[nodiscard]] bool reported();

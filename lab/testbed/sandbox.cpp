@@ -37,7 +37,7 @@ std::string reason() { return std::strerror(errno); }
 
 constexpr std::array<int, 3> kEndingSignals{SIGINT, SIGTERM, SIGHUP};
 
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a signal handler can use nothing else
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): a signal handler can only use global variables
 volatile pid_t supervisor = 0;
 volatile std::sig_atomic_t asked = 0;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
@@ -59,7 +59,7 @@ bool write_to(const char* path, const std::string& text) {
   return written;
 }
 
-/// Passes the caller's ending signals on to the first process of the sandbox, from construction to destruction.
+/// While an object exists, it passes the caller's SIGINT, SIGTERM and SIGHUP on to the first process of the sandbox.
 class PassOn {
  public:
   PassOn() {
@@ -89,7 +89,7 @@ sigset_t awaited_signals() {
   return signals;
 }
 
-/// Removes a folder. Tries for a second, because killed processes of the namespace may still write to it for a moment.
+/// Removes a folder. Tries for one second, because killed processes may still write to the folder for a moment.
 void remove_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -99,8 +99,9 @@ void remove_folder(const std::filesystem::path& folder) {
   }
 }
 
-/// Starts the guard: a process that removes `folder` when all other processes have closed the pipe. The guard has its
-/// own session, so that it survives signals to the caller's process group, such as Ctrl-C or a closed terminal.
+/// Starts the guard, a process that removes `folder` when all other processes have closed `other_end` of the pipe. The
+/// guard has its own session, so that signals to the caller's process group (e.g. on Ctrl-C or a closed terminal) do
+/// not end it.
 pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end) {
   const pid_t guard = fork();
   if (guard != 0) return guard;
@@ -108,7 +109,8 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   set_handlers(SIG_IGN);
   prctl(PR_SET_NAME, "mltcp-guard");
   close(other_end);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // readers of the caller's output must not wait for the guard
+  // the guard must not hold the caller's output open, or its readers would wait for the guard
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int file = 0; file <= 2 && null >= 0; ++file) dup2(null, file);
   char byte = 0;
   while (read(leash, &byte, 1) != 0 && errno == EINTR) continue;
@@ -123,7 +125,8 @@ pid_t start_guard(const std::filesystem::path& folder, int leash, int other_end)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   pollfd caller{leash, POLLIN, 0};
   if (poll(&caller, 1, 0) == 1) _exit(1);  // the caller ended before prctl()
-  // Replaces the caller's handlers. SIGTERM is not ignored, because SIG_IGN would discard a pending SIGTERM.
+  // Replaces the signal handlers of the caller. SIGTERM gets SIG_DFL, not SIG_IGN, because SIG_IGN would discard a
+  // pending SIGTERM.
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
   std::signal(SIGTERM, SIG_DFL);
@@ -189,13 +192,15 @@ std::string become_root_of_own() {
         "where there is such a setting, and outside of containers that forbid it; or run it with sudo",
         why);
   }
-  // A process may map its own user, and its group after giving up setgroups(2); see user_namespaces(7).
+  // A process may always map its own user. It may map its own group only after it has given up setgroups(2). See
+  // user_namespaces(7).
   if (!write_to("/proc/self/setgroups", "deny") || !write_to("/proc/self/uid_map", fmt::format("0 {} 1", user)) ||
       !write_to("/proc/self/gid_map", fmt::format("0 {} 1", group)))
     return fmt::format(
         "the user cannot be mapped in a user namespace ({}); run it with sudo, and check that /proc is mounted",
         reason());
-  // AppArmor may let users make a namespace but give them no rights in this namespace.
+  // AppArmor may let users make a user namespace, but deny all rights in it. So try whether one of these rights is
+  // granted.
   if (unshare(CLONE_NEWUTS) != 0)
     return fmt::format(
         "a user namespace gives no rights here ({}); allow it as root: sysctl "
@@ -213,9 +218,10 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
                                no_folder ? no_folder.message() : reason()));
   const std::filesystem::path folder = pattern;
   std::fflush(nullptr);
-  Pipe held;  // open in the caller and in the first process of the sandbox; the guard waits until both have closed it
+  // one end is open in the caller and in the first process of the sandbox; the guard waits until both have closed it
+  Pipe held;
   const pid_t guard = start_guard(folder, held.ends[0], held.ends[1]);
-  Pipe alive;  // the caller's end is open as long as the caller runs
+  Pipe alive;  // the caller holds one end open as long as it runs, so that the child can detect its end
   asked = 0;
   const PassOn pass;
   if (const std::string why = become_root_of_own(); !why.empty()) {
@@ -227,8 +233,8 @@ int run_sandboxed(const std::function<int(const std::filesystem::path&)>& work,
     throw RunError(fmt::format(
         "the kernel refuses a PID namespace ({}); run it as root, outside of containers that forbid it", reason()));
   }
-  // The child is the first process of its namespace. The kernel discards signals that such a process neither handles
-  // nor blocks, so they are blocked.
+  // The child is the first process of its PID namespace. The kernel discards signals that the first process neither
+  // handles nor blocks, so block the signals for which it waits.
   const sigset_t signals = awaited_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &signals, &before);
@@ -291,10 +297,11 @@ Programs::Number Programs::start(Program program) {
       dup2(2, 1);
     }
     if (program.network >= 0 && setns(program.network, CLONE_NEWNET) != 0) fail();
-    // Ignores errors, because no priority is needed for correctness.
+    // Ignores errors, because priorities are not needed for correctness.
     if (program.nice != 0) {
       setpriority(PRIO_PROCESS, 0, program.nice);
-      // If the kernel groups sessions (sched(7), "The autogroup feature"), this sets the priority among sessions.
+      // If the kernel groups processes by session (sched(7), "The autogroup feature"), the following sets the priority
+      // among sessions.
       if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
         std::array<char, 16> text{};
         const int length = std::snprintf(text.data(), text.size(), "%d", program.nice);
@@ -306,7 +313,7 @@ Programs::Number Programs::start(Program program) {
       sched_setscheduler(0, SCHED_RR, &urgency);
     for (const auto& [name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
     if (!program.secret.empty()) {
-      // The secret gets descriptor kSecretFile. Moves the two files that are still needed to higher descriptors.
+      // Frees descriptor kSecretFile for the secret: moves the two files that are still needed to higher descriptors.
       failure_pipe = fcntl(failure_pipe, F_DUPFD_CLOEXEC, kSecretFile + 1);
       const int file = fcntl(secret.ends[0], F_DUPFD_CLOEXEC, kSecretFile + 1);
       if (failure_pipe < 0 || file < 0 || dup2(file, kSecretFile) < 0) fail();
@@ -338,7 +345,7 @@ std::optional<Programs::End> Programs::reap() {
   int status = 0;
   for (pid_t process = 0; (process = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0;) {
     const auto found = running_.find(process);
-    if (found == running_.end()) continue;  // the process is an orphan of a program
+    if (found == running_.end()) continue;  // the process was started by a program that has ended
     if (WIFSTOPPED(status)) {
       if (!programs_[found->second].on_terminal)
         stops_.insert_or_assign(process, Stop{steady_clock::now(), WSTOPSIG(status)});
@@ -456,7 +463,8 @@ void run_program(const std::vector<std::string>& words, const std::string& input
   }
   in.close_end(0);
   out.close_end(1);
-  // The program prints little, so its output fits into the pipe until all input is written.
+  // Writes all input before reading output. This cannot block for ever, because the program prints little and so its
+  // output fits into the pipe.
   for (std::size_t at = 0; at < input.size();) {
     const ssize_t count = write(in.ends[1], input.data() + at, input.size() - at);
     if (count <= 0) break;

@@ -16,7 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Maximum share of a run in which the machine may delay the switch. Above it, measurements depend on the machine.
+/// Maximum share of a run's time for which the machine may delay the switch. Above this share, measurements depend on
+/// the machine.
 constexpr double kMaxHeldUp = 0.02;
 
 constexpr std::string_view kOffloadsCure =
@@ -89,13 +90,13 @@ Json port_to_json(const OpenedSwitch& opened, std::uint32_t i) {
 
 OpenedSwitch open_switch(experiment::SwitchSettings settings, const SwitchOptions& wanted) {
   OpenedSwitch opened;
-  // Opens the capture first, so that a file that cannot be written is reported before the ports are opened.
+  // Opens the capture before the ports, so that a capture file that cannot be written is reported early.
   if (wanted.capture) opened.capture = std::make_unique<capture::Capture>(*wanted.capture);
   if (wanted.claims) opened.claims = std::make_unique<JobClaims>();
   opened.settings = std::move(settings);
   const auto& given = opened.settings.ports;
   std::vector<realtime::SoftSwitchPort> ends;
-  // The other values are set when the ports are open.
+  // Here only frame_bytes and config matter. All values are set after the ports have been opened.
   for (const auto& port : given) ends.push_back({0, 9014, port.config, nullptr, false});
   constexpr std::uint32_t max_spare = 16384;
   const std::uint32_t spare = std::min(realtime::SoftSwitch::frames_inside(ends) + 512, max_spare);
@@ -190,7 +191,7 @@ void SwitchSeries::look(Nanos now) {
   if (times_.size() < max_)
     add(now);
   else
-    thin();  // the next entry follows after twice the interval
+    thin();  // doubles the interval; so the next entry follows two old intervals after the last one
 }
 
 void SwitchSeries::add(Nanos now) {
@@ -245,8 +246,8 @@ experiment::RunSeries SwitchSeries::links() const {
   return series;
 }
 
-/// Removes every other entry, but neither the first nor the last. Merges the longest queue of a removed entry into the
-/// next entry.
+/// Removes every second entry, but neither the first nor the last. Merges the longest queue of each removed entry into
+/// the entry that follows.
 void SwitchSeries::thin() {
   const std::size_t ports = opened_.size();
   const std::size_t left = (max_ + 1) / 2;

@@ -1,5 +1,5 @@
-// Runs the software switch as the bottleneck of a testbed. Opens its ports, and reports its counters as a series, as
-// JSON (mltcp.switch/1), and as warnings of problems that are visible nowhere else.
+// Runs the software switch as the bottleneck of a testbed. Opens its ports. Reports its counters as a series and as
+// JSON (mltcp.switch/1). Warns of problems that only these counters show.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace mltcp::testbed {
 struct SwitchOptions {
   std::string cores;                               ///< cores that the switch may use; empty: the first available core
   std::optional<std::uint32_t> memory_mb;          ///< memory of DPDK in MiB; empty: what the ports need
-  std::optional<capture::CaptureOptions> capture;  ///< capture of the frames of all ports; empty: none
+  std::optional<capture::CaptureOptions> capture;  ///< how to capture the frames of all ports; empty: no capture
   bool claims = false;                             ///< whether to sum the jobs' claims about their iterations
 };
 
@@ -33,9 +33,10 @@ struct OpenedSwitch {
   std::unique_ptr<dpdk::Eal> eal;
   std::vector<std::unique_ptr<dpdk::Port>> ports;
   std::unique_ptr<capture::Capture> capture;
-  std::unique_ptr<JobClaims> claims;                     ///< null if claims are not summed
-  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;  ///< one per port; reads the claims in its frames
-  std::unique_ptr<realtime::SoftSwitch> bridge;          ///< declared last, so that it is destroyed first
+  std::unique_ptr<JobClaims> claims;  ///< null if claims are not summed
+  /// For each port, a tap that reads the jobs' claims in the port's frames.
+  std::vector<std::unique_ptr<encap::ClaimsTap>> looks;
+  std::unique_ptr<realtime::SoftSwitch> bridge;  ///< declared last, so that it is destroyed first
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ports.size()); }
 };
@@ -51,7 +52,8 @@ Bytes queue_of(const OpenedSwitch& opened, std::uint32_t port);
 /// Returns the state of a switch for `mltcp top` and Prometheus.
 live::Snapshot snapshot_of(const OpenedSwitch& opened);
 
-/// Records the counters of outputs at regular times. When there are too many entries, the interval doubles.
+/// Records the counters of outputs at regular times. If there are too many entries, removes every second entry and
+/// doubles the interval.
 class SwitchSeries {
  public:
   SwitchSeries(OpenedSwitch& opened, Nanos every);
@@ -61,7 +63,7 @@ class SwitchSeries {
   /// Adds an entry at `now`, even if none is due.
   void add(Nanos now);
   [[nodiscard]] nlohmann::ordered_json to_json() const;
-  /// Returns the entries as series of links. Times count from the first entry.
+  /// Returns the entries as a series of links, one link per port. Times count from the first entry.
   [[nodiscard]] experiment::RunSeries links() const;
 
  private:
@@ -78,7 +80,8 @@ class SwitchSeries {
   void thin();
 
   OpenedSwitch& opened_;
-  /// Maximum number of entries; odd; smaller for many ports, because thinning must not delay the switch.
+  /// Maximum number of entries, an odd number. The maximum is smaller for more ports, because the removal of entries
+  /// must not delay the switch.
   const std::size_t max_;
   Nanos every_;
   Nanos next_;
@@ -87,8 +90,8 @@ class SwitchSeries {
   std::vector<Counts> counts_;  ///< for each entry, one element per port
 };
 
-/// Warns once per port during the run if frames with wrong checksums arrive there. Without the warning, a user who
-/// waits for a connection would learn of them only after giving up.
+/// Warns during the run, once per port, if frames with wrong checksums arrive at the port. Receivers drop such frames.
+/// Without the warning, a user who waits for a connection would learn of this only after the run.
 class ChecksumWatch {
  public:
   explicit ChecksumWatch(const OpenedSwitch& opened) : opened_(opened), reported_(opened.size()) {}
@@ -100,7 +103,7 @@ class ChecksumWatch {
   std::vector<bool> reported_;
 };
 
-/// Returns warnings about problems of the traffic that only counters show, each with a cure.
+/// Returns warnings about problems of the traffic that only the switch's counters show. Each warning contains a cure.
 std::vector<std::string> warnings_of(const OpenedSwitch& opened, Nanos duration);
 
 /// Returns all counters as mltcp.switch/1.

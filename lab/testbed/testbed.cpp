@@ -50,8 +50,9 @@ Testbed::Testbed(const TestbedLayout& layout, TestbedOptions options)
   const std::string folder = options_.folder.string();
   environment_ = {{"PATH", fmt::format("{}:{}:/usr/sbin:/sbin", folder, path != nullptr ? path : "/usr/bin:/bin")},
                   {"MLTCP_TESTBED", folder},
-                  {"RUNTIME_DIRECTORY", folder}};  // DPDK puts its runtime files there
-  // The script needs the process id in the PID namespace of the mounted /proc. It differs from the id in the sandbox.
+                  {"RUNTIME_DIRECTORY", folder}};  // folder for DPDK's runtime files
+  // The script needs the id of this process in the PID namespace of the mounted /proc. This id differs from the
+  // process's id in the sandbox.
   std::error_code unknown;
   write_script(script(), enter_script(layout_, fs::read_symlink("/proc/self", unknown).string()));
 }
@@ -67,7 +68,8 @@ void Testbed::start_switches(const std::vector<Words>& commands) {
                                          .words = commands[number],
                                          .network = TestbedNetwork::switches(),
                                          .log = options_.logs / fmt::format("switch-{}.log", number),
-                                         // A switch that is late does not behave like a real network.
+                                         // Without priority, a switch may run late, and a late switch does not behave
+                                         // like a real network.
                                          .urgency = options_.realtime ? 2 : 0,
                                          .nice = -15,
                                          .environment = std::move(environment)}));
@@ -117,8 +119,8 @@ int Testbed::run_jobs(const Words& coordinator, const std::vector<Words>& hosts)
     if (!end) continue;
     if (end->stopped) fail(*end);
     if (end->number == coordinating) return finish(*end);
-    // Waits for the coordinator, which ends a moment after its hosts. If it does not succeed, reports the process that
-    // ended.
+    // Another process ended first. Waits for the coordinator, which normally ends a moment after its hosts. If the
+    // coordinator does not succeed, reports the process that ended first.
     const auto until = steady_clock::now() + std::chrono::seconds(end->status == 0 && end->signal == 0 ? 10 : 2);
     while (steady_clock::now() < until) {
       const auto next = programs_.wait(milliseconds(100));
@@ -134,7 +136,7 @@ int Testbed::run_jobs(const Words& coordinator, const std::vector<Words>& hosts)
 int Testbed::finish(const Programs::End& coordinator) {
   if (coordinator.status == 0 && coordinator.signal == 0) return 0;
   if (coordinator.signal != 0) fail(coordinator);
-  // The coordinator has reported the reason of its failure, but it does not know whether a host was killed.
+  // The coordinator has reported why it failed, but it does not know whether a signal ended a host. So check this here.
   const auto until = steady_clock::now() + milliseconds(500);
   while (coordinator.status != 2 && steady_clock::now() < until) {
     const auto host = programs_.wait(milliseconds(50));

@@ -1,5 +1,6 @@
-// Runs the processes of a testbed: switches in one namespace, a process of the jobs on each host, and the user's shell
-// or command. They run in a sandbox (sandbox.h), so that nothing is left of them, whatever happens.
+// Runs the processes of a testbed: all switches in one network namespace, one process on each host that runs the host's
+// part of the jobs, and the user's shell or command. All processes run in a sandbox (sandbox.h), which leaves nothing
+// behind, however the testbed ends.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +20,29 @@ namespace mltcp::testbed {
 
 struct TestbedOptions {
   std::uint32_t mtu = 1500;
-  bool realtime = false;  ///< switches, and after them hosts, take precedence over all other processes of the machine
+  /// Whether switches and hosts run before all other processes of the machine, and switches before hosts.
+  bool realtime = false;
   std::filesystem::path folder;  ///< folder of the sandbox
-  std::filesystem::path logs;    ///< folder for the output of switches and hosts
+  std::filesystem::path logs;    ///< folder for the logs of switches and hosts
   bool output_is_error = false;  ///< whether the coordinator's output goes to standard error
-  std::string log_hint;          ///< text for messages of failures that states where the logs are
-  std::string secret;            ///< secret of the coordinator and the hosts (sandbox.h); empty: none
-  std::function<void(const std::string& what)> stage;  ///< called with the name of each stage that begins
-  /// Called with the name and the last output of a program that ended unexpectedly. A RunError follows.
+  std::string log_hint;          ///< text that states where the logs are, for messages of failures
+  std::string secret;            ///< secret that the coordinator and the hosts can read (sandbox.h); empty: none
+  /// Called at the beginning of each stage, with the name of the stage.
+  std::function<void(const std::string& what)> stage;
+  /// Called with the name and the last output of a program that ended unexpectedly. After the call, Testbed throws
+  /// RunError.
   std::function<void(const std::string& program, const std::vector<std::string>& lines)> last_words;
 };
 
-/// Only for the first process in the sandbox. The members must be called in the order of their declarations. Functions
-/// that wait throw Stopped if the user asks to stop, and RunError if a process ends unexpectedly or stays stopped.
+/// Only the first process of the sandbox may use this class. Member functions must be called in the order of their
+/// declarations. Functions that wait throw Stopped if the user asks to stop, and RunError if a process ends
+/// unexpectedly or stays stopped.
 class Testbed {
  public:
   using Words = std::vector<std::string>;  ///< words of a command; the first is the program
 
-  /// Makes the network, and the script `on` in the folder of the sandbox. `layout` must outlive this object.
+  /// Makes the network. Writes the script `on`, with which a user enters a host, to the folder of the sandbox. `layout`
+  /// must outlive this object.
   Testbed(const TestbedLayout& layout, TestbedOptions options);
 
   /// Starts a program for each switch of the layout. Returns when all of them have reported that they are ready
@@ -50,7 +56,7 @@ class Testbed {
   /// If `shell` is true, runs a shell for the user. Returns its exit status, or 128 + N if signal N ended it. If
   /// `shell` is false, waits until the user asks to stop.
   int stay(bool shell);
-  /// Ends all processes, the coordinator first and the switches last. Stopped is not thrown after this.
+  /// Ends the coordinator, then the hosts, and then the switches. No function throws Stopped after this call.
   void end_all();
 
   /// Returns the path of the script by which a user enters a host.
@@ -71,8 +77,8 @@ class Testbed {
   Programs programs_;  // declared last, so that it is destroyed first
 };
 
-/// Returns the text of a script that runs a program or a shell in a host of the testbed, or among its switches.
-/// `process` is the id of the process that has their namespaces open.
+/// Returns the text of a script that runs a program or a shell in the network namespace of a host or of the switches.
+/// `process` is the id of a process that has these namespaces open.
 std::string enter_script(const TestbedLayout& layout, const std::string& process);
 
 }  // namespace mltcp::testbed

@@ -27,7 +27,7 @@ void add_capture(Words& words, const TestbedPlan& plan, const std::string& who) 
   words.push_back(capture_file(plan, who) + plan.pcap->substr(std::min(plan.pcap->find(','), plan.pcap->size())));
 }
 
-/// Makes a program read the key from descriptor kSecretFile (sandbox.h), which can be read only once.
+/// Makes a program read its key from descriptor kSecretFile (sandbox.h). The key can be read only once.
 void add_key(Words& words, const TestbedPlan& plan) {
   if (!plan.key) return;
   words.emplace_back("--key");
@@ -73,7 +73,7 @@ class TestbedRun {
       throw;
     }
     testbed_.end_all();
-    if (status != 2) finish(status == 0);  // after wrong usage there are no results
+    if (status != 2) finish(status == 0);  // status 2 means wrong usage, so there are no results
     return status != 0 ? status : shell_status;
   }
 
@@ -89,8 +89,8 @@ class TestbedRun {
     return testbed_.run_jobs(coordinator_command(plan_, self_, server, files_in(folder_, plan_)), hosts);
   }
 
-  /// Returns whether there are results to write. If `needed` is true, the coordinator must have written them. If it is
-  /// false, checks whether it has, because it may have failed.
+  /// Returns whether there are results to write. If `needed` is true, the coordinator has succeeded, so it must have
+  /// written results. If `needed` is false, checks whether results exist.
   [[nodiscard]] bool has_results(bool needed) const {
     return (plan_.results || plan_.series) && !plan_.experiment.empty() &&
            (needed || read_json(folder_ / "results.json").is_object());
@@ -101,7 +101,7 @@ class TestbedRun {
     if (has_results(needed)) write_results();
   }
 
-  /// Writes the results of policies that had completed before a failure or a stop.
+  /// Called after a failure or a stop. Writes the results of the policies that had completed by then.
   void rescue() {
     try {
       testbed_.end_all();
@@ -135,14 +135,14 @@ class TestbedRun {
                           {"idle", plan_.idle},           {"hosts", plan_.layout.hosts},
                           {"host_cpus", plan_.host_cpus}, {"switch_cpus", plan_.switch_cpus},
                           {"stolen", counters_.stolen}};
-    std::exception_ptr wrong;  // rethrown after all that is valid has been written
+    std::exception_ptr wrong;  // thrown again below, after all valid results have been written
     if (plan_.results) wrong = write_json(results);
     if (plan_.series && fs::exists(folder_ / "series.json")) write_series(results);
     if (wrong) std::rethrow_exception(wrong);
   }
 
-  /// Writes the results. Returns the error in the switches' counters, if there is one. Results after such an error may
-  /// lack links.
+  /// Writes the results. If the counters of a switch are invalid, returns this error, and some runs in the written
+  /// results lack links. If not, returns null.
   std::exception_ptr write_json(Json results) {
     std::exception_ptr wrong;
     try {
@@ -153,12 +153,12 @@ class TestbedRun {
     Json& switches = results["switches"] = counters_.switches;
     for (Json& one : switches)
       for (const char* key : {"series", "number", "provenance"})
-        one.erase(key);  // the results have their own provenance
+        one.erase(key);  // not needed: the results contain a provenance for all programs
     observer_.write(results);
     return wrong;
   }
 
-  /// Adds the links of the switches to the series of the hosts, and writes the series.
+  /// Adds the links of the switches to the series that the coordinator wrote, and writes the complete series.
   void write_series(const Json& results) {
     experiment::SeriesFile series = experiment::read_series(folder_ / "series.json");
     const Json& runs = results.at("runs");
@@ -222,7 +222,7 @@ Words host_command(const TestbedPlan& plan, std::size_t index, const std::string
   add_key(words, plan);
   if (plan.protection == security::Protection::authenticate) words.emplace_back("--authenticate");
   add_capture(words, plan, fmt::format("host-{}", host));
-  // Hosts must load the libraries that the experiment has loaded.
+  // Hosts must load the same congestion-control libraries as this process has loaded for the experiment.
   for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
     const std::string library = cc::library_file(*algorithm).string();
     if (library.empty()) continue;

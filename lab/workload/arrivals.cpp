@@ -1,4 +1,4 @@
-// Random streams of arriving jobs, and the reader of files of arrivals (see arrivals.h).
+// Draws random streams of arriving jobs, and reads files of arrivals (see arrivals.h).
 #include "mltcp/lab/workload/arrivals.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace mltcp::workload {
 namespace {
 
-constexpr Nanos kLatest(std::int64_t{1} << 53);  // latest arrival: 104 days
+constexpr Nanos kLatest(std::int64_t{1} << 53);  // latest allowed arrival: 104 days after time 0
 constexpr std::uint32_t kMaxWorkers = 1'000'000;
 constexpr std::uint32_t kMaxIterations = 1'000'000;
 constexpr std::uint32_t kMaxBatch = 1'000'000;
@@ -62,8 +62,8 @@ class ArrivalReader {
   }
 
   [[nodiscard]] Nanos time(std::string_view field) const {
-    // parse_duration() accepts a 0 without unit. Reject it here, because it would suggest that a 5 without unit is
-    // valid.
+    // parse_duration() accepts a 0 without unit. Rejects such a 0 here, because it would suggest that other numbers
+    // without unit are valid, too.
     if (!field.empty() && field.find_first_not_of("+-.0123456789eE") == std::string_view::npos)
       csv_.fail("arrival", fmt::format("{} is a time without its unit", in_quotes(field)),
                 "write one of the units ns, us, ms, s, min, e.g. 1.5 s");
@@ -104,7 +104,7 @@ double TypeChoices::mean_iterations() const {
 
 namespace {
 
-/// Returns the index of a type, drawn by weight.
+/// Draws a type by weight and returns its index in `mix`.
 std::uint32_t draw_type(std::span<const TypeChoices> mix, double weights, Random& random) {
   std::uint32_t type = 0;
   double draw = random.uniform() * weights;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Uint128 kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
-// Returns `times` (n-1)/n S, rounded up, for n = `workers` and S = `size`.
+// Returns `times` * (n-1)/n * S, rounded up, where n is `workers` and S is `size`.
 Uint128 share(Uint128 size, std::uint32_t workers, std::uint32_t times) {
   return (size * (workers - 1) * times + (workers - 1)) / workers;
 }

@@ -1,7 +1,7 @@
 // Checks an ExecutionGraph (see execution_graph.h).
 //
-// Runs the graph without time to check that it ends (Kahn, CACM 5(11), 1962). If some nodes never become ready, they
-// wait for each other in a circle of dependencies, collectives or messages.
+// Runs the graph without simulating time, to check that all nodes complete (Kahn, CACM 5(11), 1962). If some nodes
+// never become ready, they wait for each other in a circle of dependencies, collectives or messages.
 #include "mltcp/lab/workload/execution_graph.h"
 
 #include <fmt/format.h>
@@ -40,7 +40,8 @@ class Checker {
   }
 
  private:
-  using Place = std::pair<std::uint32_t, std::uint32_t>;  ///< rank of a node, and its index in the rank
+  /// Number of a node's rank, and index of the node in this rank.
+  using Place = std::pair<std::uint32_t, std::uint32_t>;
 
   [[noreturn]] void fail(std::string_view cause, std::string_view cure) const {
     std::string source = graph_.sources.empty() ? "a graph" : graph_.sources.front();
@@ -175,7 +176,7 @@ class Checker {
   // Throws InputError if some nodes wait for each other in a circle. A unit is a node, or all nodes of a collective.
   void check_end(std::size_t nodes) {
     std::vector<std::uint32_t> unit(nodes, 0);
-    std::vector<Place> place;  // one node of each unit
+    std::vector<Place> place;  // by unit: one of its nodes
     for (const auto& all : together_) {
       for (const Place& one : all) unit[number(one)] = static_cast<std::uint32_t>(place.size());
       place.push_back(all.front());
@@ -240,7 +241,7 @@ class Checker {
   [[nodiscard]] std::size_t number(const Place& at) const { return first_[at.first] + at.second; }
 
   const ExecutionGraph& graph_;
-  /// By rank: number of the rank's first node among the nodes of all ranks.
+  /// By rank: number of the rank's first node, if the nodes of all ranks are numbered consecutively.
   std::vector<std::size_t> first_;
   std::vector<std::vector<Place>> together_;       ///< the nodes of each collective
   std::vector<std::pair<Place, Place>> messages_;  ///< send node and receive node of each message

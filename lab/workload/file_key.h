@@ -1,5 +1,5 @@
-// Options for lists of fields (base/fields.h) that are keys of experiment files. They state the plausible range of a
-// value, and an example for messages. A value outside the range is taken for a mistake.
+// Options for lists of fields (base/fields.h) that are keys of experiment files. An option states the plausible range
+// of a value, and an example for messages. A value outside of the range is an error, because it is probably a mistake.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct TimeKey : FileKey {
   std::string_view example;
   Nanos max = kMaxCompute;
 };
-/// Option of a number from `min` to `max`.
+/// Option for a field whose value is a number from `min` to `max`.
 struct NumberKey : FileKey {
   constexpr NumberKey(double its_min, double its_max, std::string_view its_example)
       : min(its_min), max(its_max), example(its_example) {}
@@ -37,7 +37,7 @@ struct NumberKey : FileKey {
   double max;
   std::string_view example;
 };
-/// Option of a number above 0, at most `max`.
+/// Option for a field whose value is a number above 0 and at most `max`.
 struct FactorKey : FileKey {
   explicit constexpr FactorKey(double its_max) : max(its_max) {}
   double max;
@@ -45,7 +45,7 @@ struct FactorKey : FileKey {
 struct ProbabilityKey : FileKey {};
 struct RateKey : FileKey {};
 struct TruthKey : FileKey {};
-/// Option of an inline table that contains all fields of a struct.
+/// Option for a field whose value is an inline table that contains all fields of a struct.
 struct TableKey : FileKey {
   explicit constexpr TableKey(std::string_view its_example) : example(its_example) {}
   std::string_view example;  ///< example that includes the key of the table

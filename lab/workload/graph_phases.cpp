@@ -20,12 +20,13 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-constexpr double kAlike = 0.9;  // minimum share of equal pairs at the distance of a period
-// Maximum number of communications among which a period is searched.
+// minimum share of equal pairs among all pairs of communications that are one period apart
+constexpr double kAlike = 0.9;
+// Maximum number of communications in a trace in which a period is searched.
 constexpr std::size_t kMaxSearched = 200'000;
-// Maximum number of pairs to compare; a period is usually found much earlier.
+// Maximum number of pairs to compare in the search for a period. The search usually ends after far fewer pairs.
 constexpr std::size_t kMaxCompared = 200'000'000;
-constexpr Nanos kLatestPlaced(std::int64_t{1} << 62);  // latest end of a node that is laid out
+constexpr Nanos kLatestPlaced(std::int64_t{1} << 62);  // latest end of a node whose times are computed: 146 years
 constexpr Bytes kMaxSent = std::uint64_t{1} << 62;
 
 /// An interval of time.
@@ -52,8 +53,8 @@ Nanos length_of(const std::vector<Span>& spans) {
   for (const Span& span : spans) sum += span.to - span.from;
   return sum;
 }
-/// Returns the length of the intersection of two lists of disjoint, ascending spans. `a` may be much longer than `b`:
-/// the search begins at the first span of `a` that can overlap `b`.
+/// Returns the length of the intersection of two lists of disjoint, ascending spans. `a` may have many more spans than
+/// `b`, so the search begins at the first span of `a` that can overlap `b`.
 Nanos length_of_both(const std::vector<Span>& a, const std::vector<Span>& b) {
   Nanos sum;
   if (b.empty()) return sum;
@@ -70,7 +71,7 @@ Nanos length_of_both(const std::vector<Span>& a, const std::vector<Span>& b) {
   }
   return sum;
 }
-/// Returns how much of `spans`, which are disjoint and ascending, overlaps `where`.
+/// Returns how much time of `spans` is within `where`. `spans` must be disjoint and ascending.
 Nanos within(const std::vector<Span>& spans, const Span& where) {
   auto at = std::lower_bound(spans.begin(), spans.end(), where.from,
                              [](const Span& span, Nanos time) { return span.to <= time; });
@@ -153,13 +154,13 @@ class Summary {
           node.collective, node.bytes,
           options_.workers > 0 ? options_.workers : static_cast<std::uint32_t>(graph_.groups[node.group].size()));
     if (options_.bytes_scale == 1) return std::min(bytes.value_or(kMaxSent), kMaxSent);
-    // Round up, so that a size above 0 remains above 0.
+    // Rounds up, so that a size above 0 remains above 0.
     const double scaled = std::ceil(static_cast<double>(bytes.value_or(kMaxSent)) * options_.bytes_scale);
     return scaled < static_cast<double>(kMaxSent) ? static_cast<Bytes>(scaled) : kMaxSent;
   }
 
   void lay_out() {
-    // If no communication is longer than 0, the trace does not record their lengths.
+    // If the lengths of all communications are 0, the trace does not record lengths, so its times are not used.
     const bool communicates =
         std::ranges::any_of(rank_.nodes, [](const GraphNode& node) { return node.kind != Kind::compute; });
     result_.recorded = options_.compute_scale == 1 &&
@@ -169,8 +170,8 @@ class Summary {
                        });
     Nanos computed;
     Nanos sent;
-    // Sum of all computations so far. Scale the sum, because many short computations scaled one by one would round to
-    // 0.
+    // Sum of the lengths of all computations so far. The sum is scaled, because many short computations, scaled one by
+    // one, would be rounded to 0.
     long double unscaled = 0;
     Nanos scaled;
     for (std::size_t i = 0; i < rank_.nodes.size(); ++i) {
@@ -242,8 +243,8 @@ class Summary {
       if (!used[i]) continue;
       const auto& step = graph_.steps[i];
       of[i].name = step.name;
-      // A recorded step keeps its recorded length. Any other step begins at the end of the previous step at the
-      // earliest, so that no time counts twice.
+      // A recorded step has its recorded start and length. A step without them begins no earlier than the end of the
+      // previous step, so that no time counts twice.
       if (result_.recorded && !step.start.is_never() && step.length.count > 0)
         of[i].time = {step.start, step.start + step.length};
       else
@@ -259,7 +260,7 @@ class Summary {
     const std::size_t count = all.size();
     if (count < 4) return false;
     if (count > kMaxSearched) return give_up();
-    // Give each kind of communication a number, because kinds are compared often.
+    // Each kind of communication gets a number, because kinds are compared often.
     std::map<std::tuple<Kind, Collective, Bytes, std::uint32_t, std::uint32_t>, std::uint32_t> sorts;
     std::vector<std::uint32_t> sort_of;
     sort_of.reserve(count);
@@ -302,7 +303,7 @@ class Summary {
         one.time = {from, next < count ? times_[all[next]].from : to};
         iterations_.push_back(std::move(one));
       }
-      // Drop the last repetition: no communication follows that shows its end.
+      // The last repetition is dropped, because no communication follows that would show where it ends.
       if (repetitions > 1 && count == repetitions * period) iterations_.pop_back();
       result_.period = GraphSummary::Period::repeated;
       result_.confidence = static_cast<double>(pairs - others) / static_cast<double>(pairs) *
@@ -337,19 +338,21 @@ class Summary {
     return step;
   }
 
-  /// Returns whether one node is a send and the other a receive of equal size. In a ring, both run at the same time.
+  /// Returns whether one of two nodes is a send, and the other is a receive of equal size. In a ring, a rank runs such
+  /// a pair at the same time, so the two nodes count as one kind of communication.
   static bool two_ends(const GraphNode& a, const GraphNode& b) {
     return a.bytes == b.bytes &&
            ((a.kind == Kind::send && b.kind == Kind::receive) || (a.kind == Kind::receive && b.kind == Kind::send));
   }
 
   /// Divides an iteration into phases. With recorded times, all time between communications is compute time. A
-  /// communication delays nothing if the rank computes during at least half of it. Without recorded times, only
-  /// computations are compute time, because the rest is waiting for the link. A communication then delays the
-  /// computation that begins at its end if the rank was idle just before. If the rank computes during the first part of
-  /// such a communication, this part becomes a separate phase that overlaps with the computation.
+  /// communication is assumed to delay no computation if the rank computes during at least half of it. Without recorded
+  /// times, only computations are compute time, because the rest is waiting for the link. A communication is then
+  /// assumed to delay a computation if the computation begins at the end of the communication, and the rank was idle
+  /// just before. If the rank computes during the first part of such a communication, this part becomes a separate
+  /// phase that overlaps with the computation.
   void phases_of(const Iteration& one) {
-    constexpr double min = 0.01;  // minimum share of a communication that becomes a separate phase
+    constexpr double min = 0.01;  // minimum size of a separate first part, as a share of the communication
     Nanos at = one.time.from;
     const auto compute_until = [&](Nanos until) {
       if (until <= at) return;
@@ -392,8 +395,8 @@ class Summary {
     compute_until(one.time.to);
   }
 
-  /// Returns since when the rank has been idle at `time`, if it begins to compute then and `time` is before `end`. In
-  /// all other cases returns nothing.
+  /// If the rank begins to compute exactly at `time`, returns the time at which its previous computation ended, or 0 if
+  /// there is none. Returns nothing if it does not begin then, or if `time` is not before `end`.
   [[nodiscard]] std::optional<Nanos> idle_before(Nanos time, Nanos end) const {
     const auto next = std::lower_bound(computing_.begin(), computing_.end(), time,
                                        [](const Span& span, Nanos when) { return span.from < when; });
@@ -407,7 +410,7 @@ class Summary {
   GraphSummary result_;
   std::vector<Bytes> sent_;  ///< by node: bytes sent
   std::vector<Span> times_;
-  /// By node: when all computations have ended that the node waits for, directly or indirectly.
+  /// By node: time at which all computations for which the node waits, directly or indirectly, have ended.
   std::vector<Nanos> ready_;
   std::vector<Iteration> iterations_;
   std::vector<Span> computing_;

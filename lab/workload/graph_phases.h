@@ -1,14 +1,14 @@
-// Summarises an execution graph: the steps of one rank, its computation and communication in each step, their overlap,
-// the certainty of the period, and one step as the phases of a job.
+// Summarises an execution graph: the steps of one rank, computation, communication and their overlap in each step, a
+// confidence in the period of the steps, and one step as the phases of a job.
 //
-// If the trace contains a start for every node of the rank, the recorded times are used. If not, nodes are laid out as
-// early as their dependencies allow: one computation at a time, and one communication at a time at the rate of the
-// link.
+// If the trace contains a start for every node of the rank, the recorded times are used. If not, the times are
+// computed: each node starts as early as its dependencies allow. One computation runs at a time, and one communication
+// runs at a time, at the rate of the link.
 //
-// If the trace marks steps, these are the iterations. If not, the period is the shortest sequence of communications
-// (kind, bytes, group) that repeats. At least nine in ten of all pairs of communications at the distance of the period
-// must be equal. The sequence must contain two different communications, because without this rule any run of equal
-// communications would be periodic. The confidence in the period is from 0 to 1:
+// If the trace marks steps, these are the iterations. If not, an iteration is the shortest sequence of communications
+// (kind, bytes, group) that repeats; its length is the period. At least nine in ten of all pairs of communications that
+// are one period apart must be equal. The sequence must contain two different communications, because without this rule
+// any run of equal communications would be periodic. The confidence in the period is from 0 to 1:
 //
 //   marked      1 / (1 + v), or 0.5 for a single step; v: standard deviation / mean of the lengths of steps
 //   repeated    m (1 - 1/k) / (1 + v); k: number of repetitions; m: share of equal pairs; v: as above, of repetitions
@@ -32,11 +32,11 @@ namespace mltcp::workload {
 struct PhaseOptions {
   std::uint32_t rank = 0;  ///< number of the rank in the graph; the rank must have nodes
   Rate link{100'000'000'000};
-  double compute_scale = 1;   ///< factor on the recorded times of computations
-  double bytes_scale = 1;     ///< factor on the bytes sent
+  double compute_scale = 1;   ///< factor by which the recorded times of computations are multiplied
+  double bytes_scale = 1;     ///< factor by which the bytes sent are multiplied
   std::uint32_t workers = 0;  ///< number of workers in each collective; 0: size of the collective's group
-  /// Whether a communication begins when it is ready, instead of when `link` is free, so that the phases suit links of
-  /// any rate. Used only if nodes are laid out.
+  /// If true, a communication begins as soon as its dependencies allow, even while `link` is busy, so that the phases
+  /// suit links of any rate. Ignored if recorded times are used.
   bool any_link = false;
 };
 
@@ -46,7 +46,7 @@ struct GraphSummary {
     Nanos length;
     Nanos compute;      ///< time in which the rank computes
     Nanos communicate;  ///< time in which the rank communicates
-    Nanos both;         ///< time in which the rank computes and communicates
+    Nanos both;         ///< time in which the rank computes and communicates at once
     Bytes sent = 0;     ///< bytes that the rank sends, as defined in collective.h
     std::size_t communications = 0;
   };
@@ -61,12 +61,12 @@ struct GraphSummary {
   std::vector<std::string> sources;
   std::size_t ranks = 0;
   std::uint32_t rank = 0;  ///< number of the summarised rank in the trace
-  bool recorded = false;   ///< whether times are those recorded in the trace
+  bool recorded = false;   ///< whether times are the recorded times of the trace
   bool computes = false;   ///< whether the trace contains computations that take time
   Period period = Period::single;
   double confidence = 0;
   std::vector<Step> steps;                    ///< at least one step
-  std::size_t typical = 0;                    ///< index of the step of median length
+  std::size_t typical = 0;                    ///< index in `steps` of the step of median length, the typical step
   std::map<std::string, Sum> communications;  ///< communications of the typical step, by kind
   std::vector<Phase> phases;                  ///< the typical step as phases
   std::vector<std::string> warnings;
@@ -87,8 +87,8 @@ bool is_training_loop(const GraphSummary& summary);
 /// Returns a job with the phases of the typical step. Throws InputError if the step sends nothing.
 Job to_job(const GraphSummary& summary, const std::string& job_name);
 
-/// Returns the summary as text for a terminal. It includes the iteration time and the duty cycle of the job alone on a
-/// link of rate `link`, and when in an iteration the link is busy.
+/// Returns the summary as text for a terminal. It includes the iteration time and the duty cycle that the job has in
+/// isolation on a link of rate `link`, and the times within an iteration at which the link is busy.
 std::string describe(const GraphSummary& summary, Rate link);
 
 }  // namespace mltcp::workload

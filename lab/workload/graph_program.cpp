@@ -31,9 +31,11 @@ using internal::tag_of;
 using internal::Waits;
 using Kind = GraphNode::Kind;
 
-constexpr std::int64_t kMaxInAll = std::int64_t{1} << 60U;  // limit of sums over all ranks, in nanoseconds and in bytes
+// maximum sum over all ranks: of times in nanoseconds, and of bytes
+constexpr std::int64_t kMaxInAll = std::int64_t{1} << 60U;
 
-// If clocks agree, the ends of a collective on different ranks differ by less than this.
+// Clock differences below this are ignored, because the ends of a collective differ by up to this much even if clocks
+// agree.
 constexpr Nanos kMinClockError{100'000};
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
@@ -45,22 +47,22 @@ Nanos scaled(Nanos time, double scale) {
   return Nanos(std::llround(std::min(static_cast<double>(time.count) * scale, max)));
 }
 
-/// The group of a collective, divided for one rank: the members on the same island, and the members that have the same
-/// place on each island.
+/// Two subgroups of a collective's group, as one rank sees them. `locals` contains the members on the rank's island.
+/// `peers` contains one member of each island: the one with the same index on its island as the rank.
 struct Split {
   Group locals;
   Group peers;
   std::uint32_t islands = 0;
 };
 
-/// Lists of the programs of a group's ranks, ascending. All ranks of the group share these lists, because separate
-/// lists would take quadratic memory.
+/// Lists of the programs of a group's ranks, in ascending order. All ranks of the group share these lists, because
+/// separate lists for each rank would need memory quadratic in the number of ranks.
 struct GroupMembers {
   Members all;
-  /// Islands of the group, ascending; empty if they contain different numbers of its ranks.
+  /// Islands of the group, ascending. Empty if the islands contain different numbers of the group's ranks.
   std::vector<std::uint32_t> islands;
   std::vector<Members> locals;  ///< by island: the group's ranks on the island
-  std::vector<Members> peers;   ///< by place on an island: the group's ranks at this place
+  std::vector<Members> peers;   ///< by index on an island: the group's ranks that have this index on their islands
 };
 
 Members shared(std::vector<std::uint32_t> ranks) {
@@ -93,7 +95,7 @@ class Maker {
  private:
   /// Nodes that run together: one node, or all nodes of a collective.
   struct Joint {
-    std::uint32_t rank = 0;  ///< number of the program; for a collective, the program of its first member
+    std::uint32_t rank = 0;  ///< number of the rank's program; for a collective, the program of its first member
     std::uint32_t node = 0;
     std::uint32_t waits = 0;
     std::uint32_t collective = kNone;  ///< index in collectives_; kNone if the joint is no collective
@@ -101,7 +103,7 @@ class Maker {
     Nanos ready;
   };
   /// The beginning of a step on a rank, after the end of the previous step. Nodes of the step that depend on no other
-  /// node wait for it.
+  /// node wait for this beginning.
   struct Begin {
     std::vector<std::uint32_t> ends;  ///< nodes that end the previous step
     Waits done;
@@ -113,7 +115,7 @@ class Maker {
   };
   /// A message between two ranks.
   struct Message {
-    std::uint32_t receiver_node = kNone;  ///< index of the node on the peer that receives the message
+    std::uint32_t receiver_node = kNone;  ///< index of the receive node on the rank that receives the message
     Waits arrived;
   };
   struct Sequence {
@@ -123,9 +125,9 @@ class Maker {
   struct OfNode {
     std::uint32_t joint = kNone;    ///< index in joints_; kNone if the node is not replayed
     std::uint32_t message = kNone;  ///< index in messages_, for a send or receive
-    bool dropped = false;           ///< whether the peer is not replayed, so that the node only waits
-    Nanos delay;                    ///< delay before the node, scaled
-    Nanos compute;                  ///< compute time of the node, scaled
+    bool dropped = false;           ///< whether the peer is not replayed; the node then sends and receives nothing
+    Nanos delay;                    ///< delay before the node, multiplied by compute_scale
+    Nanos compute;                  ///< compute time of the node, multiplied by compute_scale
     Waits done;
   };
 
@@ -152,8 +154,8 @@ class Maker {
   [[nodiscard]] std::uint32_t recorded(std::uint32_t graph_rank) const {
     return graph_rank < graph_.recorded_ranks.size() ? graph_.recorded_ranks[graph_rank] : graph_rank;
   }
-  /// Returns the island of a program's rank. Uses the rank's number in the trace, so that a subset of ranks keeps its
-  /// islands.
+  /// Returns the island of a program's rank. The island depends on the rank's number in the trace, so that it is the
+  /// same if only a subset of the ranks is replayed.
   [[nodiscard]] std::uint32_t island_of(std::uint32_t program) const {
     return recorded(result_.graph_rank[program]) / options_.islands;
   }
@@ -171,7 +173,8 @@ class Maker {
     program_of_.assign(all, kNone);
     if (options_.ranks.empty())
       for (std::uint32_t rank = 0; rank < all; ++rank) result_.graph_rank.push_back(rank);
-    std::map<std::uint32_t, std::uint32_t> index_of;  // by number in the trace: number of the rank in the graph
+    // maps the number of a rank in the trace to its number in the graph
+    std::map<std::uint32_t, std::uint32_t> index_of;
     for (std::uint32_t rank = 0; rank < all && !options_.ranks.empty(); ++rank) index_of.emplace(recorded(rank), rank);
     std::optional<std::uint32_t> before;
     for (const std::uint32_t rank : options_.ranks) {
@@ -253,7 +256,7 @@ class Maker {
     return joint;
   }
 
-  /// The n-th collective of a group on one rank belongs to the n-th collective of this group on each other rank.
+  /// The n-th collectives of a group on all of its ranks are the same collective.
   void add_collective(std::uint32_t rank, std::uint32_t index) {
     const GraphNode& node = this->node(rank, index);
     if (node.group >= graph_.groups.size())
@@ -355,8 +358,8 @@ class Maker {
            kind == Collective::all_to_all || kind == Collective::all_reduce_all_to_all;
   }
 
-  /// Compares the clocks of a group's members. Returns for each rank the median time by which collectives end later on
-  /// its clock than on the first member's clock. Returns nothing if these times are unknown.
+  /// Compares the clocks of a group's members. Returns for each member the median time by which collectives end later
+  /// on the member's clock than on the first member's clock. Omits members for which the times are unknown.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, Nanos>> compare_clocks(const Sequence& sequence) const {
     constexpr std::size_t max = 1'000;  // maximum number of collectives to compare
     std::map<std::uint32_t, std::vector<Nanos>> later;
@@ -383,7 +386,7 @@ class Maker {
   /// of the hosts' clocks.
   void find_clock_errors() {
     result_.clock_error.resize(ranks_);
-    // By rank: other ranks, and by how much their clocks are ahead.
+    // For each rank, the ranks with which it is compared, and by how much their clocks are ahead of its clock.
     std::vector<std::vector<std::pair<std::uint32_t, Nanos>>> known(ranks_);
     for (const auto& [group, sequence] : sequences_) {
       const auto clocks = compare_clocks(sequence);
@@ -428,8 +431,8 @@ class Maker {
 
   static Nanos magnitude(Nanos time) { return Nanos(std::abs(time.count)); }
 
-  /// Returns the beginning of the first step by corrected clocks. This is the corrected start of the earliest node,
-  /// minus the recorded time from the beginning of the step to that node.
+  /// Returns the time, by corrected clocks, at which the first step begins. This is the corrected start of the earliest
+  /// node, minus the recorded time from the beginning of the step to its earliest node.
   [[nodiscard]] Nanos find_origin() const {
     const Nanos step_start = graph_.steps[result_.first_step].start;
     Nanos as_recorded = Nanos::never();
@@ -444,7 +447,7 @@ class Maker {
     return corrected - (as_recorded - step_start);
   }
 
-  /// Computes for each rank how long the last step continues after the rank's last node, as recorded.
+  /// Computes for each rank the recorded time from the end of the rank's last node to the end of the last step.
   void find_rests(const std::vector<Nanos>& last_ends) {
     rests_.assign(ranks_, Nanos());
     const ExecutionGraph::Step& step = graph_.steps[result_.last_step];
@@ -464,10 +467,11 @@ class Maker {
         rests_[rank] = common + (*corrected - (last_ends[rank] - result_.clock_error[rank]));
   }
 
-  /// Computes the compute times without overlapping parts, and the delays that no dependency explains.
+  /// Determines the compute times, in which overlapping computations count once, and the delays that no dependency
+  /// explains.
   void find_delays() {
     const Nanos first_origin = find_origin();
-    // By rank: end of the last step; never() if the rank has no times.
+    // By rank: recorded end of the rank's last step; never() if no times are recorded for the rank.
     std::vector<Nanos> last_ends(ranks_, Nanos::never());
     Nanos overlapped;
     Nanos delayed;
@@ -483,13 +487,13 @@ class Maker {
       }
       std::ranges::stable_sort(
           order, [&](std::uint32_t a, std::uint32_t b) { return of_rank.nodes[a].start < of_rank.nodes[b].start; });
-      // The origin on the rank's own clock, by which all times of the rank are recorded.
+      // Beginning of the first step by the rank's own clock, with which all times of the rank are recorded.
       const Nanos origin = first_origin.is_never() ? first_origin : first_origin + result_.clock_error[rank];
       std::vector<Nanos> step_ends(graph_.steps.size(), origin);
       for (const std::uint32_t i : order)
         step_ends[of_rank.nodes[i].step] = std::max(step_ends[of_rank.nodes[i].step], end_of(of_rank.nodes[i]));
       Nanos computed = origin;
-      std::map<std::uint32_t, Nanos> last;  // end of the latest collective of each group
+      std::map<std::uint32_t, Nanos> last;  // maps a group to the end of its latest collective
       for (const std::uint32_t i : order) {
         const GraphNode& given = of_rank.nodes[i];
         Nanos ready = origin;
@@ -535,8 +539,8 @@ class Maker {
                        to_text(Nanos(delayed.count / ranks_))));
   }
 
-  /// Adds a time to a sum over all ranks. Throws InputError if the sum exceeds a limit. Below this limit, programs and
-  /// their sums cannot overflow.
+  /// Adds a time to a sum over all ranks. Throws InputError if the sum would exceed kMaxInAll, so that no later
+  /// computation with these times can overflow.
   void sum_up(Nanos& sum, Nanos time) const {
     if (time.count > kMaxInAll - sum.count)
       refuse("its times are more than 36 years in all; give a trace with times in its format's unit, or a lower scale");
@@ -577,7 +581,7 @@ class Maker {
       // Nodes without dependencies wait for the end of the previous step.
       std::vector<std::uint32_t> ends;
       std::vector<std::uint32_t> ends_before;
-      std::uint32_t begin = kNone;  // joint for the beginning of the current step
+      std::uint32_t begin = kNone;  // joint of the beginning of the current step
       std::uint32_t step = result_.first_step;
       begin_of_.emplace_back();
       for (std::uint32_t i = 0; i < own.size(); ++i) {
@@ -614,7 +618,7 @@ class Maker {
     std::ranges::sort(edges_);
   }
 
-  /// Returns a rough estimate of the node's duration.
+  /// Returns a rough estimate of the duration of a send or collective.
   [[nodiscard]] Nanos guess(const GraphNode& node) const {
     return options_.rate.time_for(std::min(bytes_of(node), std::numeric_limits<Bytes>::max() / 16));
   }
@@ -736,11 +740,11 @@ class Maker {
     return waits;
   }
 
-  /// Assigns the operations written since the last call to node `index`.
+  /// Assigns to node `index` the operations that were written since the last call of note() for this rank.
   void note(std::uint32_t rank, std::uint32_t index) {
     std::vector<std::uint32_t>& of = result_.node_of[rank];
     const auto delayed_until = waiting_until_.find(rank);
-    // Delays and joins before the node do not belong to it.
+    // Delays and joins before the node do not belong to the node.
     if (delayed_until != waiting_until_.end())
       of.resize(std::max<std::size_t>(of.size(), delayed_until->second), kNone);
     of.resize(writers_[rank].operations(), index);
@@ -808,8 +812,8 @@ class Maker {
     return members;
   }
 
-  /// Divides the group by islands for one rank. Returns nothing unless every island contains equally many ranks of the
-  /// group.
+  /// Returns the subgroups of `group` for the rank group.me. Returns nothing if the group's islands contain different
+  /// numbers of its ranks.
   [[nodiscard]] std::optional<Split> split(const Group& group, std::uint32_t number) {
     const GroupMembers& members = members_of(number);
     if (members.islands.empty()) return std::nullopt;
@@ -849,7 +853,7 @@ class Maker {
     return std::ranges::binary_search(*group.members, root) ? place_in(*group.members, root) : 0;
   }
 
-  /// Writes a collective in which all ranks of the group communicate over the network, without islands.
+  /// Writes a collective in which all ranks of `group` communicate over the network. Ignores islands.
   Waits flat(ProgramWriter& writer, Group& group, workload::Collective collective, Bytes bytes, std::uint32_t root,
              const Waits& waits) {
     using workload::Collective;
@@ -884,7 +888,8 @@ class Maker {
         return writer.broadcast(group, bytes, waits, root);
       case Collective::all_reduce_all_to_all: {
         const Waits reduced = by_algorithm(writer, group, Collective::all_reduce, bytes, 0, waits);
-        group.sequence += std::uint64_t{1} << 31U;  // separates the tags of the all-to-all from those of the all-reduce
+        // gives the all-to-all tags that differ from the tags of the all-reduce
+        group.sequence += std::uint64_t{1} << 31U;
         return writer.all_to_all(group, bytes, reduced);
       }
       case Collective::none:
@@ -963,28 +968,30 @@ class Maker {
   std::vector<std::uint32_t> program_of_;
   std::vector<std::vector<OfNode>> nodes_;
   std::vector<Begin> begins_;
-  /// By program: index in begins_ of each node that waits for the beginning of its step.
+  /// By program: maps each node that waits for the beginning of its step to the index of this beginning in begins_.
   std::vector<std::map<std::uint32_t, std::uint32_t>> begin_of_;
-  /// By program: time from the last node to the end of the last step.
+  /// By program: time from the end of the last node to the end of the last step, multiplied by compute_scale.
   std::vector<Nanos> rests_;
   std::vector<std::vector<std::uint32_t>> ends_;  ///< by program: nodes of the last step that no other node waits for
   std::vector<Joint> joints_;
   std::vector<Collective> collectives_;
   std::map<std::uint32_t, Sequence> sequences_;  ///< collectives of each group, by number of the group
   std::vector<Message> messages_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> senders_;  ///< program and node of each message's send
+  /// Program and send node of each message, in the order of messages_.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> senders_;
   /// Sorted pairs of joints; the second joint of a pair waits for the first.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;
   std::vector<ProgramWriter> writers_;
   std::vector<std::map<std::uint32_t, Group>> groups_;  ///< groups of each program, by number of the group
   std::map<std::uint32_t, GroupMembers> members_;       ///< members of each group, by number of the group
-  /// By program: number of operations written before the node's own operations.
+  /// By program: number of operations written up to and including the delay before the current node.
   std::map<std::uint32_t, std::size_t> waiting_until_;
   std::map<std::uint32_t, std::size_t> counted_;
   std::uint64_t total_ = 0;
   std::uint64_t narrowed_ = 0;
   std::uint64_t alone_ = 0;
-  std::set<std::uint64_t> uneven_;  ///< sequence numbers of collectives whose ranks are spread unevenly over islands
+  /// Sequence numbers of the collectives whose islands contain different numbers of ranks.
+  std::set<std::uint64_t> uneven_;
   std::uint64_t not_halved_ = 0;
 };
 

@@ -1,25 +1,26 @@
-// Turns a recorded graph (execution_graph.h) into programs of its ranks (rank_program.h), which can run.
+// Turns a recorded graph (execution_graph.h) into one program for each of its ranks (rank_program.h).
 //
-// Computations, sends and receives become operations of the same kind. A collective becomes the operations of its
+// A computation, a send or a receive becomes an operation of its kind. A collective becomes the operations of its
 // algorithm on each rank. An operation waits for the operations of all nodes that its node depends on. Computations of
-// a rank run one at a time. If two computations overlapped in the recording (on several streams), the later one counts
-// from the end of the earlier one. If a node began after all its dependencies had ended (e.g. because the host launched
-// it late), a delay is put before the node. The time from a rank's last node to the end of the last step is a delay as
-// well. Each rank was recorded by its own clock. Clocks may differ by milliseconds. They are aligned by the ends of
-// collectives, which are nearly simultaneous.
+// a rank run one at a time. If two computations overlapped in the recording (on several streams), the later computation
+// counts only from the end of the earlier one. A node may have begun after all its dependencies had ended, e.g. because
+// the host launched it late. In this case the program has a delay before the node, except before a receive. The time
+// from a rank's last node to the end of the last step is a delay, too. Each rank was recorded by its own clock. These
+// clocks may differ by milliseconds. This file aligns the clocks by the ends of collectives, which are nearly
+// simultaneous on all ranks.
 //
 // The operations of all ranks are written in one global order, in which each operation follows those that it waits for.
-// Among the possible operations, the one with the earliest estimated time is written first. The estimate uses recorded
-// computations and a nominal rate. So ranks cannot wait for each other in a circle, and a message between two ranks
-// does not wait for later messages.
+// Among the operations that can be written next, the operation with the earliest estimated time is written first. The
+// estimate uses recorded computations and a nominal rate. So ranks cannot wait for each other in a circle, and a
+// message between two ranks does not wait for a message that comes later in this order.
 //
 // A collective of 0 bytes is a barrier: its messages of one byte do not count as the job's bytes. Collectives of one
 // group are serialised, as on one communicator.
 //
-// With islands of ranks (NVLink), a collective has up to three parts: first within each island, at the rate of islands;
-// then over the network, among the ranks with the same place on each island, each with its share of the bytes; then
-// within each island again. Ranks of an island notify each other of their progress by messages of one byte over the
-// network.
+// With islands of ranks (NVLink), a collective has up to three parts. The first part runs within each island, at the
+// rate of islands. The second part runs over the network, in groups that contain one rank of each island. Each of these
+// groups transfers a share of the bytes. The third part runs within each island again. Ranks of an island notify each
+// other of their progress by messages of one byte over the network.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +37,18 @@ namespace mltcp::workload {
 
 struct GraphOptions {
   Algorithm algorithm = Algorithm::ring;  ///< algorithm of collectives that support several algorithms
-  /// Whether each rank sends all steps of a ring as one message, which suits jobs of thousands of ranks.
+  /// Whether each rank sends the bytes of all steps of a ring as one message, which suits jobs of thousands of ranks.
   bool whole = false;
   Bytes chunk = 0;                   ///< chunk size of pipelined algorithms in bytes; 0: see Pattern::chunk
   std::uint32_t islands = 1;         ///< number of ranks on each island; 1: no islands
-  Rate island_rate;                  ///< rate of each rank within its island; 0: transfers take no time
+  Rate island_rate;                  ///< rate of each rank within its island; 0: transfers within islands take no time
   double compute_scale = 1;          ///< factor on computations and delays; above 0
   double bytes_scale = 1;            ///< factor on sizes of messages; above 0; a message contains at least 1 byte
-  std::vector<std::uint32_t> ranks;  ///< ranks to replay by their numbers in the trace, ascending; empty: all
+  std::vector<std::uint32_t> ranks;  ///< numbers (in the trace) of the ranks to replay, ascending; empty: all ranks
   /// First and last step to replay, counted from 0. Empty: all steps. See typical_step().
   std::optional<std::pair<std::uint32_t, std::uint32_t>> steps;
   bool delays = true;         ///< whether to replay delays that no dependency explains
-  Rate rate{10'000'000'000};  ///< nominal rate, used to order operations
+  Rate rate{10'000'000'000};  ///< nominal rate of transfers; used only to order operations
 };
 
 inline constexpr std::uint32_t kNoNode = 0xFFFFFFFF;
@@ -56,8 +57,8 @@ struct GraphPrograms {
   std::vector<RankProgram> ranks;
   std::vector<std::uint32_t> graph_rank;            ///< by program: number of its rank in the graph
   std::vector<std::vector<std::uint32_t>> node_of;  ///< by program and operation: index in RankGraph::nodes, or kNoNode
-  /// By program: by how much the rank's clock was ahead of the other ranks' clocks in the recording, according to the
-  /// ends of collectives.
+  /// For each program: the time by which the clock of its rank was ahead of the clocks of the other ranks in the
+  /// recording. The times are estimated from the ends of collectives.
   std::vector<Nanos> clock_error;
   std::uint32_t first_step = 0;
   std::uint32_t last_step = 0;

@@ -1,4 +1,4 @@
-// Runs a job alone on a link, and writes jobs as text (see inspection.h).
+// Computes how a job runs without other traffic, and writes jobs as text (see inspection.h).
 #include "mltcp/lab/workload/inspection.h"
 
 #include <fmt/format.h>
@@ -79,7 +79,8 @@ constexpr Nanos kLatest(std::int64_t{1} << 62);  // 146 years, so that sums stay
 
 Rate bounded(const Job& job, Rate link) { return job.rate.is_zero() ? link : std::min(link, job.rate); }
 
-// Runs an iteration alone on the link and calls `each` for every transfer. Returns the length of the iteration.
+// Computes an iteration without other traffic on the link. Calls `each` for every transfer. Returns the length of the
+// iteration.
 template <typename Each>
 Nanos walk(const std::vector<Phase>& phases, Rate link, Each each) {
   Nanos now;

@@ -1,4 +1,4 @@
-// Describes jobs as text, and computes how a job runs alone on a link.
+// Describes jobs as text, and computes how a job runs on a link without other traffic.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace mltcp::workload {
 
-/// An iteration of a job alone on a link. Sending takes bytes / rate, and has no other cost. So the length is a lower
-/// bound of real iterations.
+/// An iteration of a job on a link without other traffic. Sending takes bytes / rate, and has no other cost. So
+/// `length` is a lower bound for the length of a real iteration.
 struct IdealIteration {
   Nanos length;
   Nanos sending;  ///< part of `length` in which the link is busy
@@ -23,7 +23,8 @@ struct IdealIteration {
   }
 };
 
-/// Returns the ideal iteration. `link` must be above 0. The rates of the job and of its phases limit transfers as well.
+/// Returns the ideal iteration. `link` must be above 0. The rate of the job and the rates of its phases limit
+/// transfers, too, unless they are 0.
 IdealIteration ideal_iteration(const Job& job, Rate link);
 IdealIteration ideal_iteration(const std::vector<Phase>& phases, Rate link);
 
@@ -41,8 +42,8 @@ struct Transfer {
 std::vector<Transfer> ideal_transfers(const Job& job, Rate link);
 std::vector<Transfer> ideal_transfers(const std::vector<Phase>& phases, Rate link);
 
-/// Returns a size for people, e.g. "1.500 MB": in the largest fitting unit, with three decimals unless that is B. The
-/// text is not exact.
+/// Returns a size for people, e.g. "1.500 MB". Uses the largest unit, from B to PB, in which the size is 1 or more. The
+/// text is rounded to three decimals, or has no decimals if the unit is B.
 std::string rounded(Bytes bytes);
 
 /// Returns the job as a [[job]] block of an experiment file. The block defines the same job, except for its hosts.

@@ -56,13 +56,13 @@ struct Job {
   /// one, and the last to the first. If empty, one worker sends, and the job's position in the file determines its
   /// hosts.
   std::vector<std::uint32_t> hosts;
-  /// Communication pattern of the job's ranks, one rank on each of `hosts`. `phases` then only summarise the pattern:
-  /// the maximum compute time of any rank, and the maximum bytes that any rank sends or receives.
+  /// Communication pattern of the job's ranks, one rank on each of `hosts`. With a pattern, `phases` are a summary: the
+  /// maximum compute time of any rank, and the maximum bytes that any rank sends or receives.
   std::optional<Pattern> pattern{};
-  /// Recorded programs of the job's ranks (graph_program.h), in place of a pattern. `phases` then summarise the
-  /// programs.
+  /// Recorded programs of the job's ranks (graph_program.h), in place of a pattern. With programs, `phases` are their
+  /// summary.
   std::shared_ptr<const Programs> programs{};
-  /// Number of recorded iterations, counted from the last, for which drivers store the begin and end of each operation.
+  /// Number of iterations at the end of the recording for which drivers store the begin and end of each operation.
   std::uint32_t timeline = 0;
   std::uint32_t priority = 0;  ///< for policy priority: priority of the job's packets, 0 to 7; 7 is the highest
 
@@ -78,7 +78,7 @@ struct Job {
   [[nodiscard]] Bytes bytes_per_iteration() const;
 };
 
-/// Returns whether two jobs behave identically when each runs alone on a link, apart from random variation.
+/// Returns whether two jobs behave identically, apart from random variation, if each has a link without other traffic.
 bool alike(const Job& a, const Job& b);
 
 }  // namespace mltcp::workload

@@ -1,5 +1,5 @@
-// The fields of jobs and their phases (see base/fields.h). Fields with a FileKey are keys of experiment files. The
-// other fields have separate readers and writers, because they depend on other fields.
+// The fields of jobs and their phases (see base/fields.h). Fields with a FileKey are keys of experiment files. Fields
+// without a FileKey have separate readers and writers.
 #pragma once
 
 #include "mltcp/base/fields.h"

@@ -35,7 +35,8 @@ constexpr Model language(std::string_view name, std::uint64_t parameters, std::u
 }
 
 // Number of DLRM's dense parameters: the layers of 2048 neurons, the layers of 4096 neurons, and the layer between
-// them. The input of that layer is 64 looked-up rows of 128 values and the 2048 values of the layer before.
+// these two groups. The layer between the groups has two inputs: 64 looked-up rows of 128 values, and 2048 values of
+// the layer before it.
 constexpr std::uint64_t kDlrmDense = 8 * 2048 * 2048 + (64 * 128 + 2048) * 4096 + 16 * 4096 * 4096;
 // GPT-3 XL: tokens per sample, and values per token at the boundary of two layers.
 constexpr std::uint64_t kGpt3Tokens = 2048;
@@ -106,7 +107,7 @@ Phase communicate(Collective collective, double bytes, std::uint32_t workers, st
   Phase phase;
   phase.kind = Phase::Kind::communicate;
   const auto size = static_cast<Bytes>(std::ceil(bytes));
-  // The largest model with the most bytes per parameter is far below 63 bits.
+  // Sizes fit into 63 bits, even for the largest model with the maximum number of bytes per parameter.
   phase.bytes = collective == Collective::none ? size : *bytes_sent(collective, size, workers);
   phase.label = label;
   return phase;

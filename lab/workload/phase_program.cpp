@@ -119,7 +119,7 @@ RankProgram rank_program(const Job& job, std::uint32_t rank) {
   constexpr std::uint64_t tags_of_barriers = std::uint64_t{1} << 32U;
   constexpr std::uint64_t tags_of_a_barrier = 32;
   Builder builder(rank, ranks);
-  bool open = false;  // whether an overlapping phase may not have ended on all ranks
+  bool open = false;  // whether an overlapping phase may still run on some rank
   for (std::size_t i = 0; i < job.phases.size(); ++i) {
     const Phase& phase = job.phases[i];
     if (phase.kind == Phase::Kind::compute) {

@@ -3,10 +3,11 @@
 // A communicating phase ends for all workers at once, when all bytes that the job's workers send in it have been
 // delivered. A phase that overlaps delays only the end of the iteration. The iteration ends when all of its phases have
 // ended. This holds on every datapath. Within one process, the workers of a job share one program, phase_program().
-// Ranks on separate hosts have separate programs and must synchronise: a worker knows only when its own bytes have been
-// delivered, and when those of the previous rank have arrived. So with three workers or more, messages of one byte
-// implement a dissemination barrier (Hensgen, Finkel and Manber, International Journal of Parallel Programming 17,
-// 1988). In round k, each rank notifies the rank 2^k further on. After log2 n rounds, each rank knows of all.
+// Ranks on separate hosts have separate programs and must synchronise. A worker can observe two events: its own bytes
+// have been delivered, and the bytes of the previous rank have arrived. So with three workers or more, messages of one
+// byte implement a dissemination barrier (Hensgen, Finkel and Manber, International Journal of Parallel Programming 17,
+// 1988). In round k, each rank notifies the rank 2^k further on. After log2 n rounds, each rank knows that all n ranks
+// have reached the barrier.
 #pragma once
 
 #include "mltcp/lab/workload/job.h"
@@ -21,10 +22,11 @@ RankProgram phase_program(const Job& job);
 /// Returns the number of ranks of a job, with or without a pattern.
 std::uint32_t ranks_of(const Job& job);
 
-/// Returns the program of a rank, made from the job's programs, its pattern or its phases. A job with hosts is a ring
-/// of workers: each sends the bytes of a phase to the next. A job without hosts has two ranks: rank 0 computes and
-/// sends, rank 1 receives. Throws InputError if a phase has no bytes, because its end could not be detected, if the
-/// program exceeds kMaxOperations, or if rank_program() of the pattern throws.
+/// Returns the program of a rank, made from the job's programs, its pattern or its phases. In a program made from
+/// phases, the workers of a job with hosts form a ring: each worker sends the bytes of a phase to the next one. A job
+/// without hosts has two ranks: rank 0 computes and sends, rank 1 receives. Throws InputError if a communicating phase
+/// has no bytes, if the program exceeds kMaxOperations, or if rank_program() of the pattern throws. The end of a
+/// communicating phase without bytes could not be detected.
 RankProgram rank_program(const Job& job, std::uint32_t rank);
 
 }  // namespace mltcp::workload

@@ -111,7 +111,7 @@ std::vector<Phase> to_phases(const Profile& profile) {
     const Profile::Step& step = profile.steps[i];
     const Nanos time = (i + 1 < profile.steps.size() ? profile.steps[i + 1].from : profile.period) - step.from;
     bit_nanos += static_cast<Uint128>(step.rate.bits_per_second) * static_cast<std::uint64_t>(time.count);
-    // If the rate of a step is 0, the step cannot send the remainder.
+    // A step whose rate is 0 cannot send the fraction of a byte that earlier steps have left.
     const auto bytes = step.rate.is_zero() ? 0 : static_cast<Bytes>(bit_nanos / byte);
     if (bytes == 0) {
       silence += time;

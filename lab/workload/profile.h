@@ -33,8 +33,8 @@ struct Profile {
 /// Maximum number of steps of a profile.
 inline constexpr std::size_t kMaxProfileSteps = 10'000;
 
-/// Returns whether the first line that is not a comment contains a column of times or of rates. Only one of the two
-/// columns needs to be correct.
+/// Returns whether the first line that is not a comment looks like the header of a profile. A comma and one
+/// recognisable column name, of times or of rates, are enough.
 bool is_profile(std::string_view text);
 
 /// Reads a profile from a file. Throws InputError "FILE:LINE: COLUMN: cause; cure".
@@ -42,13 +42,14 @@ Profile load_profile(const std::filesystem::path& path);
 /// Parses a profile; `file` is its name for messages. Throws InputError as load_profile() does.
 Profile parse_profile(std::string_view text, const std::string& file);
 
-/// Returns the iteration as phases. Alone on a sufficiently fast link, these phases take as long and send as much as
-/// the profile. A step without traffic becomes compute time, and any other step a communication at its rate. Fractions
-/// of a byte are carried over to the next step. Throws InputError if less than one byte is sent.
+/// Returns the iteration as phases. On a sufficiently fast link without other traffic, these phases take as long and
+/// send as much as the profile. A step without traffic becomes compute time. Any other step becomes a communication at
+/// its rate. Fractions of a byte are carried over to the next step. Throws InputError if less than one byte is sent.
 std::vector<Phase> to_phases(const Profile& profile);
 
 /// Returns a description for people: the period, the bytes and sending time in a period, and the bursts (adjacent steps
-/// that send). It also states the iteration time of the job alone on a link of rate `link`. Throws if to_phases() does.
+/// that send). It also states the iteration time of the job on a link of rate `link` without other traffic. Throws if
+/// to_phases() does.
 std::string describe(const Profile& profile, Rate link);
 
 }  // namespace mltcp::workload

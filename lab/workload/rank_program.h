@@ -6,17 +6,18 @@
 //
 //   ring               Reduce-scatter and all-gather take n-1 steps each. An all-reduce is a reduce-scatter, then an
 //                      all-gather. Each step sends what the previous step received (Patarasuk and Yuan, JPDC 2009).
-//   halving-doubling   The same collectives by recursive halving and recursive doubling, in log2 n steps each, if n is
-//                      a power of two (Thakur, Rabenseifner and Gropp, IJHPCA 2005, sections 4.1 and 4.5).
-//   tree               All-reduce over two binary trees with half of the bytes each. Inner nodes of one tree are leaves
-//                      of the other tree. Chunks are pipelined up and down the trees. Broadcast uses one of the trees
-//                      (Sanders, Speck and Träff, Parallel Computing 2009).
+//   halving-doubling   Reduce-scatter by recursive halving and all-gather by recursive doubling take log2 n steps each.
+//                      An all-reduce is a reduce-scatter, then an all-gather. n must be a power of two (Thakur,
+//                      Rabenseifner and Gropp, IJHPCA 2005, sections 4.1 and 4.5).
+//   tree               All-reduce over two binary trees, each of which carries half of the bytes. Inner nodes of one
+//                      tree are leaves of the other tree. Chunks are pipelined up and down the trees. Broadcast uses
+//                      one of the trees (Sanders, Speck and Träff, Parallel Computing 2009).
 //   all-to-all         Pairwise exchange in n-1 steps (Thakur et al., section 4.4).
 //   broadcast          From rank 0. With algorithm ring, chunks are pipelined along a chain of ranks.
 //   point-to-point     Each rank sends S to the next rank, and the last rank to the first.
 //   parameter-server   The last ranks are servers, each with a share of the parameters. Workers compute and push
-//                      gradients. When a server has the gradients of all workers, it sends its share to each worker
-//                      (Li et al., OSDI 2014, with synchronous consistency).
+//                      gradients. When a server has the gradients of all workers, it sends its share of the parameters
+//                      to each worker (Li et al., OSDI 2014, with synchronous consistency).
 //
 // Training combines these algorithms. Ranks are numbered as by Megatron-LM: tensor ranks are next to each other, then
 // data-parallel ranks, then the stages of the pipeline (Narayanan et al., SC 2021). A rank computes its micro-batches
@@ -24,12 +25,12 @@
 // pipeline, then forward and backward passes alternate. A forward pass takes a third of the compute time, because a
 // backward pass computes two gradients.
 //
-// A stage consists of layers with two blocks each (attention and MLP). After each block, forward and backward, tensor
-// ranks all-reduce the activations and wait (Shoeybi et al., Megatron-LM, 2019). With experts, data-parallel ranks then
-// exchange tokens by an all-to-all, for dispatch and combine (Lepikhin et al., GShard, 2021). Stages send activations
-// to the next stage, and gradients of activations to the previous stage. Data-parallel ranks all-reduce gradients in
-// buckets, either as soon as they are ready in the backward pass of the last micro-batch, or after that pass (Li et
-// al., VLDB 2020).
+// A stage consists of layers with two blocks each (attention and MLP). After each block of a forward or backward pass,
+// tensor ranks all-reduce the activations and wait (Shoeybi et al., Megatron-LM, 2019). With experts, data-parallel
+// ranks then exchange tokens by an all-to-all, for dispatch and combine (Lepikhin et al., GShard, 2021). Stages send
+// activations to the next stage, and gradients of activations to the previous stage. Data-parallel ranks all-reduce
+// gradients in buckets, either as soon as a bucket is ready in the backward pass of the last micro-batch, or after that
+// pass (Li et al., VLDB 2020).
 //
 // Collectives of one group of ranks are serialised, as on one NCCL communicator.
 #pragma once
@@ -79,7 +80,8 @@ struct Pattern {
   /// Chunk size of pipelined algorithms (tree, broadcast) in bytes; 0: 256 KiB, or more if there would be more than
   /// 1024 chunks.
   Bytes chunk = 0;
-  /// Compute time per iteration of each rank except servers; precedes communication except in training.
+  /// Compute time of each rank in an iteration. Parameter servers do not compute. Except in training, the computation
+  /// precedes all communication.
   Nanos compute;
   std::uint32_t servers = 1;  ///< number of parameter servers
   Training training;
@@ -99,10 +101,10 @@ inline constexpr std::uint32_t kMaxOperations = 1'000'000;  ///< maximum number 
 
 struct Operation {
   enum class Kind : std::uint8_t {
-    compute,  ///< runs for `compute`; computations of a rank run one at a time
+    compute,  ///< takes the time `compute`; computations of a rank run one at a time
     send,
     receive,
-    delay,  ///< runs for `compute` in parallel with computations, e.g. work elsewhere in the machine
+    delay,  ///< takes the time `compute`, in parallel with computations, e.g. work elsewhere in the machine
   };
   Kind kind = Kind::compute;
   bool reduce = false;  ///< receive: whether the data is added to the data in the buffer
@@ -122,16 +124,17 @@ struct Operation {
   [[nodiscard]] bool communicates() const { return kind == Kind::send || kind == Kind::receive; }
 };
 
-/// Operations depend only on earlier operations in the list. Between two ranks, sends and receives are in the same
-/// order. Sending in this order cannot deadlock, because the lists of all ranks follow one global order of operations.
+/// Operations depend only on earlier operations in the list. The sends from one rank to another are in the same order
+/// as their receives. This order cannot cause a deadlock, because the lists of all ranks follow one global order of
+/// operations.
 struct RankProgram {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 0;
   std::vector<Operation> operations;
-  /// Waits of all operations, one operation after the other: indices of earlier operations.
+  /// For each operation in turn, the indices of the operations that it waits for, all in one array.
   std::vector<std::uint32_t> waits;
 
-  /// Compute time without delays, and bytes of the job without barriers.
+  /// Compute time, not counting delays, and the job's bytes, not counting barriers.
   struct Load {
     Nanos compute;
     Bytes sent = 0;
@@ -142,13 +145,14 @@ struct RankProgram {
   [[nodiscard]] bool communicates() const;
 };
 
-/// The programs of all ranks of a job. Between two ranks, every send has a receive, and both are in the same order.
+/// The programs of all ranks of a job. Every send has a matching receive. The sends from one rank to another are in the
+/// same order as their receives.
 struct Programs {
   std::vector<RankProgram> ranks;
 };
 
-/// Throws InputError "cause; cure" if a pattern is invalid: too few or too many ranks, not a power of two where that is
-/// required, groups that do not divide the ranks, or nothing to send.
+/// Throws InputError "cause; cure" if a pattern is invalid: too few or too many ranks, a number of ranks that the
+/// algorithm does not support, groups that do not divide the ranks, or nothing to send.
 void check(const Pattern& pattern);
 
 /// Summary of the programs of all ranks of a pattern.

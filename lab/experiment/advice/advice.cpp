@@ -1,4 +1,4 @@
-// Predictions by runs from many starts, and the recommendation (see advice.h).
+// Simulates the jobs from many start times, and chooses the policy to recommend (see advice.h).
 #include "mltcp/lab/experiment/advice/advice.h"
 
 #include <fmt/format.h>
@@ -23,19 +23,20 @@
 namespace mltcp::experiment {
 namespace {
 
-constexpr double kAlone = 1.02;   // a job with at most this slow-down counts as undisturbed
-constexpr double kAsGood = 0.02;  // a simpler policy is preferred if its slow-down exceeds the best one by at most this
-// A policy helps if its slow-down is lower than that of fair sharing by at least this.
+constexpr double kAlone = 1.02;  // a job with at most this slow-down counts as undisturbed
+// A simpler policy is preferred if its slow-down is at most this much above the lowest one.
+constexpr double kAsGood = 0.02;
+// A policy counts as helpful if it lowers the slow-down of fair sharing by at least this.
 constexpr double kWorthIt = 0.01;
 constexpr std::uint32_t kFewest = 8;  // minimum number of iterations of the job with the longest iterations
 constexpr double kLucky = 0.1;  // the worst start is mentioned if its slow-down exceeds the mean by more than this
 const std::vector<std::string> kUnplanned{"fair", "mltcp"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
-constexpr std::size_t kFewestPhases = 100;  // every job may have this number of phases, for any number of jobs
-// Maximum total number of bursts in one iteration of each job, for more than two jobs.
+constexpr std::size_t kFewestPhases = 100;  // every job may have this many phases, even if there are many jobs
+// If there are more than two jobs: maximum number of bursts in one iteration, added up over all jobs.
 constexpr std::size_t kMaxCrossedBursts = 48;
 constexpr Nanos kLongestIteration{100'000'000'000'000};  // about a day
-constexpr std::uint32_t kFewestStarts = 2;               // the limit on work does not reduce the starts further
+constexpr std::uint32_t kFewestStarts = 2;               // minimum to which max_work reduces the number of starts
 
 workload::IdealIteration ideal(const Experiment& experiment, const workload::Job& job) {
   const Rate link = job.rate.is_zero() ? experiment.bottleneck.rate : job.rate;
@@ -65,8 +66,9 @@ std::vector<double> phases_of(std::uint32_t number, std::uint32_t count, std::si
   return phases;
 }
 
-/// Combines phases so that at most `max` remain. A computation and a communication replace several consecutive phases.
-/// The computation lasts as long as all of their computations, and the communication sends all of their bytes.
+/// Combines phases so that at most `max` remain. Each group of consecutive phases becomes one computation and one
+/// communication. The computation lasts as long as all computations of the group together, and the communication sends
+/// all bytes of the group.
 std::vector<workload::Phase> coarsened(const std::vector<workload::Phase>& phases, std::size_t max) {
   using Kind = workload::Phase::Kind;
   const std::size_t each = (2 * phases.size() + max - 1) / max;
@@ -110,9 +112,9 @@ Experiment with_fewer_phases(const Experiment& experiment, std::vector<std::stri
   return result;
 }
 
-/// Returns the number of iterations of each job. All jobs run for the same time. It is long enough for `iterations`
-/// iterations of the job with the shortest iterations, and for min(iterations, kFewest) of the job with the longest
-/// ones. In a shorter time, a job could end before another job has sent anything.
+/// Returns the number of iterations of each job, such that all jobs run for the same time. In this time, the job with
+/// the shortest iterations has at least `iterations` of them. The job with the longest iterations has at least
+/// min(iterations, kFewest). In a shorter time, a job could end before another job has sent anything.
 std::vector<std::uint32_t> iterations_of(const Experiment& experiment, std::uint32_t iterations) {
   std::vector<double> periods;
   for (const workload::Job& job : experiment.jobs)
@@ -158,19 +160,19 @@ Experiment part_of(const Experiment& experiment, const std::vector<std::uint32_t
   return part;
 }
 
-/// A task: to run an experiment under some policies from one constellation.
+/// A task, which runs an experiment under some policies from one constellation.
 struct Work {
   const Experiment* experiment = nullptr;
   std::vector<std::string> policies;
   bool packets = false;
   std::uint32_t start = 0;
-  std::vector<Run> runs{};  ///< by policy; filled in by the task
+  std::vector<Run> runs{};  ///< one run per policy; filled in by the task
 };
 
 void run_all(std::vector<Work>& work, const AdviceOptions& options) {
   std::mutex mutex;
   std::vector<double> done(work.size());
-  // All tasks share the measurements of isolated jobs, which do not depend on the starts, at least by flows.
+  // All tasks share the measurements of isolated jobs. At least at flow level, these do not depend on the starts.
   std::map<std::string, PlanMemo> memos;
   for (const std::string& policy : kPlanned) memos[policy];
   const auto interrupted = [&]() -> std::string {
@@ -187,7 +189,7 @@ void run_all(std::vector<Work>& work, const AdviceOptions& options) {
     const auto progress = [&](double fraction, const std::string& /*what*/) {
       if (!options.progress) return;
       const std::lock_guard lock(mutex);
-      // Weights tasks by their time: runs by packets take nearly all of the time.
+      // Weights each task by its approximate duration, because simulating packets takes nearly all of the time.
       double all = 0;
       double sum = 0;
       done[i] = fraction;
@@ -263,7 +265,7 @@ Fit fit_of(const Experiment& experiment, std::size_t max_bursts, std::vector<std
   return fit;
 }
 
-/// Returns the total number of bursts in one iteration of each job.
+/// Returns the number of bursts in one iteration, added up over all jobs.
 std::size_t bursts_of(const Experiment& experiment) {
   std::size_t sum = 0;
   for (const workload::Job& job : experiment.jobs)
@@ -284,7 +286,8 @@ const Advice::Policy& policy_of(const Advice& advice, std::string_view name) {
   return *std::ranges::find_if(advice.policies, [&](const auto& policy) { return policy.name == name; });
 }
 
-/// Returns the job to move elsewhere. If there are pairs, it is the job whose pairs slow down most.
+/// Returns the name of the job to move elsewhere. If slow-downs of pairs are known, this is the job whose pairs have
+/// the highest total slow-down.
 std::string whom_to_move(const Advice& advice) {
   if (advice.pairs.empty()) return advice.jobs.size() == 2 ? "one of them" : "jobs";
   std::vector<double> harm(advice.jobs.size());
@@ -344,7 +347,7 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   if (!more.empty()) trouble += fmt::format(" ({})", fmt::join(more, ", "));
   double best = fair;
   for (const Advice::Policy& policy : advice.policies) best = std::min(best, policy.mean());
-  // Tries the simplest policy first. MLTCP needs no knowledge of the jobs, but a schedule needs it.
+  // Tries the simplest policy first. MLTCP is simpler than a schedule, because it requires no knowledge of the jobs.
   for (const std::string_view name : {"mltcp", "schedule", "mltcp+schedule"}) {
     const double mean = mean_of(advice.policies, name);
     if (mean == 0 || mean > best + kAsGood || mean > fair - kWorthIt) continue;
@@ -369,14 +372,14 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
 
 /// Returns the work of running an experiment and its parts from one constellation.
 double work_of_all(const Experiment& experiment, const std::vector<Experiment>& parts, std::uint32_t iterations) {
-  // Once for policies without a schedule, once for those with one.
+  // The experiment runs twice: under the policies without a schedule, and under those with a schedule.
   double work = 2 * flow_work_of(experiment, iterations);
   for (const Experiment& part : parts) work += flow_work_of(part, iterations);
   return work;
 }
 
-/// Returns the options with starts and iterations set. Those that were not given are as high as max_work allows. May
-/// remove the parts.
+/// Returns the options with starts and iterations set. If the caller has not set an option, its default is used, or
+/// less if the work would exceed max_work. May clear `parts` to reduce the work.
 AdviceOptions bounded(const Experiment& experiment, const AdviceOptions& asked, std::vector<Experiment>& parts,
                       std::vector<std::string>& warnings) {
   AdviceOptions options = asked;
@@ -447,7 +450,7 @@ std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations)
 }
 
 double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
-  constexpr double fixed = 16;  // fixed cost of an event, in recomputed flows
+  constexpr double fixed = 16;  // fixed cost of an event, as a number of recomputed flow rates
   constexpr double gains = 64;  // changes of a worker's share per iteration under MLTCP (steps of sim::FlowNetwork)
   struct Load {
     double computes;
@@ -482,7 +485,8 @@ double flow_work_of(const Experiment& experiment, std::uint32_t iterations) {
         static_cast<double>(std::ranges::count_if(experiment.jobs[i].phases, [](const workload::Phase& phase) {
           return phase.kind == workload::Phase::Kind::communicate;
         }));
-    events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);  // flows begin and end, under two policies
+    // 4: two policies, and under each of them a flow begins and ends.
+    events += time / takes(loads[i]) * loads[i].flows * (4 * sends + gains);
   }
   return events * (fixed + together * flows);
 }

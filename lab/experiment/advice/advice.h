@@ -2,11 +2,11 @@
 // for fair sharing, for MLTCP, for a schedule, and for both together, averaged over the jobs' start times. Recommends a
 // policy in one sentence.
 //
-// A prediction is the mean over constellations of starts, which are spread evenly over the jobs' periods. The method is
-// the additive recurrence of Roberts ("The unreasonable effectiveness of quasirandom sequences", 2018), with the
-// generalised golden ratio of Hensley and Su. For the same number of runs, this mean varies much less than a mean over
-// random starts. Each constellation is run in virtual time, by flows (lab/experiment/backends/flow_level.h) or by
-// packets.
+// A constellation is one combination of the jobs' start times. A prediction is the mean over several constellations,
+// which are spread evenly over the jobs' periods. The method is the additive recurrence of Roberts ("The unreasonable
+// effectiveness of quasirandom sequences", 2018), with the generalised golden ratio of Hensley and Su. For the same
+// number of runs, this mean varies much less than a mean over random starts. Each constellation is simulated in virtual
+// time, as flows (lab/experiment/backends/flow_level.h) or as packets.
 #pragma once
 
 #include <cstdint>
@@ -23,32 +23,32 @@ namespace mltcp::experiment {
 
 inline constexpr std::string_view kAdviceSchema = "mltcp.advice/1";
 
-inline constexpr double kMaxAdviceWork = 7e7;  ///< limit in the unit of flow_work_of(); some seconds of runs by flows
+inline constexpr double kMaxAdviceWork = 7e7;  ///< in the unit of flow_work_of(); this much work takes some seconds
 
 struct AdviceOptions {
   enum class Level {
-    /// Policies without a schedule run by packets if there are at most kMaxAdvicePackets, because the result of fair
-    /// sharing depends on losses and marks. If there are more packets, they run by flows. Policies with a schedule run
-    /// by flows, because packets would give the same result.
+    /// Policies without a schedule are simulated as packets, because the result of fair sharing depends on losses and
+    /// congestion marks. If the runs would have more than kMaxAdvicePackets packets, these policies are simulated as
+    /// flows. Policies with a schedule are simulated as flows, because packets would give the same result.
     automatic,
-    flow,    ///< by flows, which share links as a fluid
-    packet,  ///< by packets, each of which passes through the real transport
+    flow,    ///< simulates flows, which share links like fluids
+    packet,  ///< simulates packets, each of which passes through the real transport
   };
   Level level = Level::automatic;
-  /// Number of constellations, 1 to 1000. If empty, it is kAdviceStarts, or fewer if the work would exceed max_work;
-  /// then there is a warning. A single job competes with no other job, so its default is 1.
+  /// Number of constellations, 1 to 1000. The default is kAdviceStarts, or 1 if there is a single job. If the work
+  /// would exceed max_work, the default is reduced and there is a warning.
   std::optional<std::uint32_t> starts;
-  /// Iterations in each constellation of the job with the shortest iterations, 2 to 1000000. All jobs run for the same
-  /// time. In this time the job with the longest iterations has at least 8 of them, or `iterations` if that is fewer.
-  /// If empty, it is kAdviceIterations, or fewer if the work would exceed max_work; then there is a warning.
+  /// Number of iterations of the job with the shortest iterations, in each constellation; 2 to 1000000. All jobs run
+  /// for the same time. In this time, the job with the longest iterations has at least min(iterations, 8) of them. The
+  /// default is kAdviceIterations. If the work would exceed max_work, the default is reduced and there is a warning.
   std::optional<std::uint32_t> iterations;
   /// Standard deviation of compute times, as a share of these times, 0 to 0.5. Applies to jobs whose compute times do
   /// not vary. Without variation, jobs at flow level would repeat the same pattern for ever.
   double jitter = 0.005;
-  /// Limit of the work of runs by flows, in the unit of flow_work_of(). If it is exceeded, starts and iterations are
-  /// reduced.
+  /// Limit for the work of simulating flows, in the unit of flow_work_of(). If the work would exceed the limit, the
+  /// defaults of starts and iterations are reduced.
   double max_work = kMaxAdviceWork;
-  std::uint32_t threads = 0;  ///< number of parallel runs; 0: one per core; does not affect the result
+  std::uint32_t threads = 0;  ///< number of parallel runs, 0 for one per core; does not affect the result
   /// Called with the fraction of work done. Any thread may call it, but only one at a time. May be empty.
   std::function<void(double)> progress;
   std::function<bool()> stop;  ///< polled; if it returns true, advise() throws RunError; may be empty
@@ -60,8 +60,9 @@ inline constexpr std::uint32_t kAdviceIterations = 40;
 /// Maximum number of data packets that Level::automatic simulates, in all runs together.
 inline constexpr std::uint64_t kMaxAdvicePackets = 8'000'000;
 
-/// Maximum number of phases of all jobs together, but at least 100 per job. If there are more, each simulated phase
-/// replaces several consecutive ones, because each phase costs an event in every iteration.
+/// Maximum number of phases of all jobs together. Each job may have an equal part of them, but at least 100 phases. If
+/// a job has more phases, it is simulated with fewer, each of which replaces several consecutive phases. Each phase
+/// costs an event in every iteration.
 inline constexpr std::size_t kMaxAdvicePhases = 6'000;
 
 struct Advice {
@@ -74,22 +75,23 @@ struct Advice {
   };
   struct Policy {
     std::string name;
-    bool packets = false;               ///< true if run by packets, false if run by flows
+    bool packets = false;               ///< true if simulated as packets, false if simulated as flows
     std::vector<Prediction> jobs;       ///< one element per job
     [[nodiscard]] double mean() const;  ///< mean over all jobs
   };
   struct Pair {
     std::uint32_t a = 0;
     std::uint32_t b = 0;
-    /// Score of the link on which the jobs are least compatible (fit/compatibility.h); 1: compatible.
+    /// Score of the link on which the jobs are least compatible (fit/compatibility.h); 1 if the jobs are compatible.
     double score = 1;
     double upper_bound = 1;  ///< no time shifts reach a higher score
-    double fair = 1;         ///< mean slow-down under fair sharing of the two jobs without any others, by flows
+    double fair = 1;  ///< mean slow-down of the two jobs without other jobs, under fair sharing; simulated as flows
     double mltcp = 1;
   };
   /// The iteration that was found in a job's trace.
   struct Period {
-    Nanos length;           ///< as recorded in the trace, or as its nodes are laid out (see graph_phases.h)
+    /// Recorded time of the iteration, or its time in a layout of the trace's nodes (see graph_phases.h).
+    Nanos length;
     std::string found;      ///< how the iteration was found: "marked", "repeated" or "single"
     double confidence = 0;  ///< from 0 to 1
   };
@@ -119,18 +121,18 @@ struct Advice {
 inline constexpr std::size_t kMaxAdvicePairs = 66;
 
 /// Predicts the slow-downs and recommends a policy. Does not use the policies, iterations, starts and datapath of
-/// `experiment`. Throws InputError for options out of range, and for an experiment that the level cannot run. Also
-/// throws it if the experiment exceeds AdviceOptions::max_work even with the fewest starts and iterations, unless both
-/// are given. Throws RunError if it is stopped, or if a job makes no progress.
+/// `experiment`. Throws InputError for options out of range, and for an experiment that the level cannot run. Throws
+/// InputError if the work exceeds AdviceOptions::max_work even with the fewest starts and iterations; max_work does not
+/// apply if both are given. Throws RunError if AdviceOptions::stop returns true, or if a job makes no progress.
 Advice advise(const Experiment& experiment, const AdviceOptions& options = {});
 
-/// Returns the number of data packets in a run from one constellation. `iterations` is that of AdviceOptions. A message
-/// counts as at least four packets, its minimum cost.
+/// Returns the number of data packets in a run from one constellation. `iterations` has the meaning of
+/// AdviceOptions::iterations. Counts at least four packets per message.
 std::uint64_t packets_of(const Experiment& experiment, std::uint32_t iterations);
 
-/// Returns the approximate cost of running fair and mltcp by flows from one constellation: the number of flow rates
-/// computed. The rates of all sending flows are computed whenever a flow begins, ends, or changes its share under
-/// MLTCP.
+/// Returns the approximate cost of simulating policies fair and mltcp as flows from one constellation: the number of
+/// flow rates computed. The rates of all sending flows are computed whenever a flow begins, ends, or changes its share
+/// under MLTCP.
 double flow_work_of(const Experiment& experiment, std::uint32_t iterations);
 
 /// Returns the advice as "mltcp.advice/1" (docs/how-to/advise.md).

@@ -49,8 +49,8 @@ class Datapath {
 class PacketDatapath : public Datapath {
  public:
   std::unique_ptr<LiveRun> prepare(const Experiment& experiment, const RunPlan& plan) final;
-  /// Creates a dumbbell network. `machines` models the loops of hosts and switch, in virtual time only. `usage_bin` is
-  /// the initial bin width of the links' usage meters; 0 selects the default.
+  /// Creates a dumbbell network. `machines` models the loops of the hosts and the switch; datapaths in real time ignore
+  /// it. `usage_bin` is the initial bin width of the links' usage meters; 0 selects the default.
   virtual std::unique_ptr<JobNetwork> make(const fabric::DumbbellConfig& config, const fabric::MachineModel& machines,
                                            Nanos usage_bin) = 0;
   /// Creates a network of switches with ports for the jobs in `placements`. Throws InputError if this datapath does not

@@ -100,8 +100,8 @@ class FlowRun final : public LiveRun {
   }
 
  private:
-  /// Records each job's use over time of every link that several jobs share. If no link is shared, records all used
-  /// links.
+  /// For every link that several jobs share, records over time how much each job uses the link. If no link is shared,
+  /// records all used links.
   void meter_links(const Experiment& experiment) {
     const auto used_by = [&](std::size_t min) {
       std::vector<std::uint32_t> found;

@@ -16,7 +16,8 @@
 
 namespace mltcp::experiment {
 
-/// The path of one connection, as link numbers. Each link occurs at most once in each direction.
+/// The path of one connection: the numbers of the links of data packets, and of acknowledgements. A number occurs at
+/// most once in each list.
 struct FlowPath {
   std::vector<std::uint32_t> data;  ///< links of data packets; at least one
   std::vector<std::uint32_t> acknowledgements;

@@ -32,7 +32,7 @@ double payload_bytes(std::uint32_t mtu) {
 
 /// Returns whether a connection restarts in slow start after it was idle for `silence`.
 bool restarts_after(Nanos silence, Nanos round_trip) {
-  // Compares with a probe timeout (RFC 9002 section 6.2.1) whose delays are constant.
+  // Compares with a probe timeout (RFC 9002 section 6.2.1) for round-trip times that do not vary.
   static const ConnectionConfig config;
   return silence > round_trip + config.timer_granularity + config.max_ack_delay;
 }
@@ -101,7 +101,7 @@ class FlowLevelCluster::State {
     std::vector<std::uint32_t> receives;
     std::size_t next = 0;         ///< index of the next send in this iteration
     std::uint64_t arrived = 0;    ///< number of messages received in all iterations
-    std::vector<Nanos> arrivals;  ///< arrival times of messages in a ring that covers two iterations
+    std::vector<Nanos> arrivals;  ///< ring buffer with the arrival times of messages, for two iterations
   };
   /// A worker or a rank. Each member has its own progress for MLTCP.
   struct Member {
@@ -114,7 +114,7 @@ class FlowLevelCluster::State {
   /// Progress of an operation that sends data.
   struct Transfer {
     Bytes undelivered = 0;  ///< undelivered bytes of all members together
-    Nanos delivered;        ///< latest time at which a part was delivered
+    Nanos delivered;        ///< time at which the latest part was delivered
   };
   /// A group of members with common iterations: a single rank, or all workers of a job without a pattern.
   struct Team final : Iterations, IterationEngine::Carrier {
@@ -141,13 +141,14 @@ class FlowLevelCluster::State {
     const std::uint32_t timer;
     std::vector<Member> members;
     PhaseGate gate;
-    std::vector<Transfer> transfers;  ///< by operation; empty for a rank, whose operations each send on one flow only
-    /// Send operations in order, by index of the channel in Member::channels.
+    /// By operation; empty for a rank, because each operation of a rank sends on one flow only.
+    std::vector<Transfer> transfers;
+    /// For each index in Member::channels: the send operations on this channel, in order.
     std::vector<std::vector<std::uint32_t>> sends;
     std::vector<std::uint32_t> channel_of;  ///< if the team is a rank: channel of each operation
     /// If the team is a rank: index of each operation among the channel's sends or receives.
     std::vector<std::uint32_t> place;
-    Nanos gate_opens = Nanos::never();  ///< when the gate lets held sends start; never() if no send is held
+    Nanos gate_opens = Nanos::never();  ///< time from which held sends may start; never() if no send is held
     GateStats gate_in_the_end;          ///< statistics of the gate at the end of the last iteration to record
   };
   struct FlowJob final : RunningJob {
@@ -165,7 +166,8 @@ class FlowLevelCluster::State {
 
     State& all;
     const JobSpec spec;
-    /// Whether bursts begin with slow start; false for rate-based algorithms, whose bursts begin at their rate.
+    /// Whether bursts begin with slow start. False for rate-based algorithms, whose bursts begin at the algorithm's
+    /// rate.
     const bool slow_start;
     std::vector<std::unique_ptr<Team>> teams;
     std::vector<Channel> channels;
@@ -186,14 +188,13 @@ class FlowLevelCluster::State {
   /// Returns the paths of a job's connections, indexed by channel and connection. Channels of ranks have one path.
   /// Throws InputError for invalid paths.
   [[nodiscard]] Paths paths_of(const FlowJob& job) const;
-  /// Returns the wire bytes per application byte of the job, for each link that its data uses. Includes the job's
-  /// acknowledgements on that link.
+  /// Returns the wire bytes per application byte, for each link that the job's data uses. Includes the job's
+  /// acknowledgements on this link.
   [[nodiscard]] std::map<std::uint32_t, double> costs_of(const FlowJob& job, const Paths& paths) const;
   [[nodiscard]] double header_cost() const {
     return static_cast<double>(frame_bytes(fabric_.mtu)) / payload_bytes(fabric_.mtu);
   }
-  /// If the member's uplink does not enforce the job's rate limit, adds an artificial link for the member that enforces
-  /// it.
+  /// If the member's uplink does not enforce the job's rate limit, adds an artificial link that enforces the limit.
   void limit(const Team& team, Member& member, const Paths& paths);
   void add_flows(JobId id, FlowJob& job, const Paths& paths);
   void schedule(const Team& team) { timers_.set(team.timer, std::min(team.engine.wake(), team.gate_opens)); }
@@ -221,7 +222,7 @@ class FlowLevelCluster::State {
   std::size_t alive_ = 0;
   std::vector<std::size_t> jobs_on_;
   std::vector<Owner> owners_;                  // owner of each flow, by flow number in `network_`
-  std::vector<Network::LinkId> spare_limits_;  // links that limited members of removed jobs, for reuse
+  std::vector<Network::LinkId> spare_limits_;  // artificial links of removed jobs, for reuse
   std::vector<Network::Finished> finished_;
   SeriesRecorder* recorder_ = nullptr;
   std::vector<const FlowJob*> recorded_;  // the jobs whose flows are recorded

@@ -5,16 +5,16 @@
 // ranks also have their own gates. All connections from a worker to its receiver, or from one rank to another rank,
 // that use the same path form one flow. A flow carries messages in the order in which the sender starts them.
 //
-// A send is done one round-trip time after its last byte has left the sender, and a receive half a round-trip time
-// after that byte has left. A barrier is a message of one byte and takes as long as any other message. A rank that
-// depends on no other rank may be any number of iterations ahead of the ranks to which it sends. At packet level it
-// would wait for these ranks.
+// A send is done one round-trip time after its last byte has left the sender. The receive is done half a round-trip
+// time after this byte has left. A barrier is a message of one byte and takes as long as any other message. A rank that
+// depends on no other rank may be any number of iterations ahead of the ranks to which it sends. At packet level, this
+// rank would wait for the ranks to which it sends.
 //
-// The wire bytes per application byte are those of full packets: frame size / payload. If a job's acknowledgements
-// share a link with its data, as on the links of a ring, its wire bytes include them: one empty packet for every two
-// full packets. Acknowledgements that share a link only with data of other jobs are not counted.
+// The wire bytes per application byte are those of full packets: frame size / payload. If a job's acknowledgements use
+// the same link as its data (as in a ring of workers), the wire bytes include the acknowledgements. There is one empty
+// packet for every two full packets. Acknowledgements that share a link only with data of other jobs are not counted.
 //
-// The fluid model transmits at full rate at once, so latencies are added to each burst. The first latency is slow
+// The fluid model transmits at full rate at once, so two latencies are added to each burst. The first latency is slow
 // start, which applies if the connection was idle for longer than a probe timeout. In slow start, sending a window of w
 // bytes takes a round-trip time R, but occupies a path with rate C only for w / C. For each round, R - w / C is added,
 // from the initial window until w / C reaches R or the burst ends. The second latency is the round-trip time of the
@@ -49,8 +49,8 @@ namespace mltcp::experiment {
 
 struct FlowLevelOptions {
   std::uint32_t weight_steps = sim::FlowNetwork::Options{}.weight_steps;
-  /// Latency to add after the last byte of every burst, without slow start. If empty, both latencies described above
-  /// are added.
+  /// If set, this latency is added after the last byte of every burst, and no slow start is modelled. If empty, slow
+  /// start is modelled, and the round-trip time of the burst's last packet is added.
   std::optional<Nanos> burst_latency;
 };
 
@@ -85,14 +85,14 @@ class FlowLevelCluster {
 
   void on_iteration(OnIteration callback);
   /// Runs until `until`, or until `stop` returns true, which is called after every event. Returns whether `stop`
-  /// returned true. Afterwards, now() is `until`. If `stop` returned true or `until` is Nanos::never(), now() is the
-  /// time of the latest event.
+  /// returned true. Afterwards, now() is the time of the latest event if `stop` returned true or `until` is
+  /// Nanos::never(). If not, now() is `until`.
   bool run(Nanos until, const std::function<bool()>& stop = {});
   [[nodiscard]] Nanos now() const;
 
   [[nodiscard]] const FlowFabric& fabric() const;
-  /// Returns the use of a link until now(). If several workers of one job use the link at the same time, that use
-  /// counts as contended, too.
+  /// Returns the use of a link until now(). If several workers of one job use the link at the same time, this use
+  /// counts as contended.
   [[nodiscard]] sim::FlowNetwork::LinkUse use(std::uint32_t link);
   /// Returns the number of jobs, including removed jobs, that have sent data over the link.
   [[nodiscard]] std::size_t jobs_on(std::uint32_t link) const;

@@ -1,4 +1,5 @@
-// Registers the host datapaths of this build (transport/host_datapath.h). No other code of experiments names them.
+// Registers the host datapaths of this build (transport/host_datapath.h). No other experiment code names a host
+// datapath.
 #pragma once
 
 namespace mltcp::experiment {

@@ -50,8 +50,8 @@ class LiveRun {
   /// Makes run() call `ask` every 65536 events, because a single call of run() may take minutes. `ask` may throw to end
   /// the run.
   void ask_with(std::function<void()> ask) { ask_ = std::move(ask); }
-  /// Returns the time by which each call of run() should advance. RunPlan::between is called between these calls.
-  /// `wanted` is the interval that the plan requests.
+  /// Returns how much time each call of run() should cover. RunPlan::between is called between these calls. `wanted` is
+  /// the interval that the plan requests.
   [[nodiscard]] virtual Nanos slice(Nanos wanted) const { return wanted; }
 
  protected:
@@ -69,7 +69,7 @@ class LiveRun {
 /// Returns the names of the plan's jobs, by job number.
 std::map<std::uint32_t, std::string> names_of(const RunPlan& plan);
 
-/// Adds `result` to the run, and fills in the fields that come from `job` and not from its driver.
+/// Adds `result` to the run, and fills in the fields that depend on `job` but not on the job's driver.
 void record_job(JobResult result, const workload::Job& job, Run& run);
 /// Adds the results of all jobs of the run, in the order of the plan.
 void record_jobs(std::span<RunningJob* const> jobs, const RunPlan& plan, Run& run);

@@ -65,10 +65,10 @@ std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const Run
   return factory.make(network, placements_of(experiment, plan), plan.usage_bin);
 }
 
-/// Returns the algorithms' parameters, in virtual time fitted to the network's unloaded round-trip time. In real time
-/// they are not fitted, because the loops of the hosts add a delay that is not known in advance.
+/// Returns the algorithms' parameters. In virtual time, fits them to the network's unloaded round-trip time. In real
+/// time this time is not known in advance, because the loops of the hosts add a delay.
 cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_delay, bool real_time) {
-  // The packet and its acknowledgement on the slowest link; other links add little.
+  // One packet and its acknowledgement on the slowest link. The transmission times on other links are small.
   constexpr std::int64_t packets_per_round_trip = 2;
   cc::Parameters parameters = experiment.parameters;
   if (!real_time) {

@@ -82,7 +82,8 @@ void LiveRun::record(SeriesRecorder& /*recorder*/, Nanos /*epoch*/) {
 Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::function<void(double)>& tick) {
   const std::unique_ptr<LiveRun> live = prepare(experiment, plan);
   Progress progress(*live, experiment, plan, real_time(), tick);
-  // In real time, slices are short enough to report after each slice, and callbacks would delay a polling loop.
+  // In real time, callbacks would delay a polling loop, and slices are short enough to report the progress after each
+  // slice.
   if (!real_time()) live->ask_with([&] { progress.ask(); });
   live->connect();
   const Nanos epoch = live->choose_epoch();

@@ -34,7 +34,7 @@ struct RunPlan {
   bool metered = true;  ///< at flow level: whether to record each job's use of links over time
   Nanos usage_bin;      ///< initial bin width of the links' usage meters; 0 selects the network's default
   /// Called before the jobs start, and then every `slice`, between calls of LiveRun::run(). `running` is in the order
-  /// of `jobs`. Datapath hosts ignores `slice` and uses kSlice.
+  /// of `jobs`. Datapath "hosts" ignores `slice` and uses kSlice.
   std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;
   Nanos slice = kSlice;
   /// Called at the end of the run with the links' usage meters. Meters of unused links may be null.

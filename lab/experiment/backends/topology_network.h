@@ -26,7 +26,7 @@ class TopologyNetwork final : public JobNetwork {
 
   /// Creates the ports of a job, once per job. Throws InputError if a host does not exist.
   void add(std::uint32_t job, std::span<const workload::WorkerHosts> workers);
-  /// Detaches and forgets the job's ports. The objects attached to them may be destroyed afterwards.
+  /// Detaches the job's ports from the network. The objects attached to them may be destroyed afterwards.
   void remove(std::uint32_t job);
   [[nodiscard]] const sim::SwitchedNetwork& network() const { return network_; }
 

@@ -39,7 +39,7 @@ constexpr std::int64_t kMaxGpusPerHost = 1024;
 constexpr std::array<std::string_view, 6> kTableKeys{"gpus_per_host", "length_scale", "from", "to", "vc", "states"};
 constexpr double kMaxJitter = 1;
 constexpr double kMaxTflops = 1e6;
-// If an up phase has fewer round trips than this, random effects dominate the effect of F
+// If an up phase has fewer round trips than this, random effects dominate the effect of MLTCP's function F
 // (docs/reference/tables/small-bursts.md).
 constexpr double kRoundTripsToReact = 300;
 
@@ -231,7 +231,7 @@ class ClusterReader : public SettingsReader {
     const workload::Model* model = nullptr;
     std::filesystem::path trace;  ///< path of the trace; used only if `model` is null
     TraceKeys trace_keys;
-    /// Phases if there is neither model nor trace; all other settings apply to every job of the type.
+    /// The phases of a type without model and trace. All other settings of this job apply to every job of the type.
     workload::Job fixed;
     double jitter = 0;
   };
@@ -511,8 +511,8 @@ class ClusterReader : public SettingsReader {
     return options;
   }
 
-  /// Reads a table of jobs. The jobs' types are drawn at random; their numbers of iterations follow from their
-  /// durations in the table.
+  /// Reads a table of jobs. The jobs' types are drawn at random. The number of iterations of each job follows from the
+  /// job's duration in the table.
   void read_table(const Item& arrivals, const Item& item, workload::JobTable table) {
     const toml::table& keys = *arrivals.node->as_table();
     const auto per_host = count(required(arrivals, keys, "gpus_per_host", "8"), 1, kMaxGpusPerHost);
@@ -630,7 +630,7 @@ class ClusterReader : public SettingsReader {
       } catch (const InputError& error) {
         throw InputError(fmt::format("{}, or give a [[type]] this name, or write the path of a trace", error.what()));
       }
-      // Models are found by names in lower case, too. A [[type]] with the model's name has priority over the model.
+      // The case of a model's name is ignored. A [[type]] with the model's name has priority over the model.
       if (const auto at = named(maker.model->name); at != types.end())
         return static_cast<std::uint32_t>(at - types.begin());
       type.name = maker.model->name;

@@ -63,7 +63,7 @@ struct ClusterExperiment {
   std::uint64_t seed = 1;
   std::uint32_t seeds = 1;  ///< number of seeds to run: `seed`, `seed` + 1 and so on
   double time_scale = 1;    ///< factor of compute times, bytes and arrival times; above 0, at most 1
-  double rate_scale = 1;    ///< factor of link rates and, in addition, bytes; above 0, at most 1
+  double rate_scale = 1;    ///< factor of link rates and, like time_scale, of bytes; above 0, at most 1
   std::string cc = "dctcp";
   std::vector<Scheme> schemes;  ///< at least one; no duplicates
   MltcpSettings mltcp;
@@ -76,7 +76,7 @@ struct ClusterExperiment {
   std::uint32_t at_start = 0;  ///< number of jobs that arrive at time 0
   double load = 0;             ///< offered load; 0 if the file sets `gap` instead
   Nanos gap;                   ///< scaled mean time between arrivals
-  /// The arriving jobs with scaled times if arrivals are from a file. Jobs from a table of jobs have a length but no
+  /// If arrivals are from a file: the arriving jobs, with scaled times. Jobs from a table of jobs have a length but no
   /// type; arrivals_of() draws their types.
   std::vector<workload::Arrival> listed;
   bool types_are_drawn = false;
@@ -85,7 +85,7 @@ struct ClusterExperiment {
   std::uint32_t candidates = 10;  ///< number of placements to compare for each job
   ScheduleSettings schedule;
   double max_slot_stretch = 0.25;  ///< limit for stretching slots to improve scores, see scheduler::ClusterOptions
-  double min_score = 0.98;         ///< minimum score of all links that connect jobs for these jobs to get slots; 0 to 1
+  double min_score = 0.98;  ///< jobs get slots only if all links that connect them have at least this score; 0 to 1
 
   std::vector<std::string> warnings;  ///< see Experiment::warnings
 };

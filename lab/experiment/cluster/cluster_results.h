@@ -69,7 +69,8 @@ struct ClusterResults {
   std::uint32_t gpus_per_host = 1;
   double oversubscription = 1;
   std::vector<ClusterRun> runs;  ///< ordered by scheme, then by seed
-  /// A requested run that is missing because of an interruption. The file has no list of such runs if there are none.
+  /// A requested run that is missing because of an interruption. If no run is missing, the file omits the list of such
+  /// runs.
   struct Unfinished {
     std::string scheme;
     std::uint64_t seed = 0;

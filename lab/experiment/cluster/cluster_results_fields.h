@@ -12,7 +12,7 @@
 
 namespace mltcp::experiment {
 
-/// Writes and reads the percentiles 0 to 100 of a list of values, because the list would be too long.
+/// Writes and reads the percentiles 0 to 100 of a list of values instead of the list, which would be too long.
 struct InPercentiles {
   [[nodiscard]] static std::vector<double> written(const std::vector<float>& values);
   static void read(const JsonObject& json, const char* key, std::vector<float>& percentiles);

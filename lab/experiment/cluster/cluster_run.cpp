@@ -359,9 +359,9 @@ class ClusterRunner {
   }
 
   /// Gives slots to competing jobs if all jobs of their connected component fit. If demands exceed a link's capacity
-  /// even in the best slots, iterations become longer than their slots, and a job that misses its slot has to wait for
-  /// its next slot. Fair sharing costs less time in this case, and MLTCP the least. The same applies to jobs that share
-  /// links with a job without slots.
+  /// even in the best slots, iterations become longer than their slots. A job that misses its slot then has to wait for
+  /// its next slot. In this case, slots cost more time than fair sharing, and fair sharing costs more time than MLTCP.
+  /// The same applies to jobs that share links with a job without slots.
   void give_plans() {
     const scheduler::ClusterSolution& solution = cluster_.solution();
     std::vector<bool> competing(solution.jobs.size());
@@ -540,7 +540,7 @@ class Schemes {
       complete_[number] = std::move(run);
       const std::function<const ClusterResults&()> so_far = [this]() -> const ClusterResults& { return collect(); };
       if (++done_ < runs_ && settings_.finished) settings_.finished(so_far);
-    } catch (const Interrupted& end) {  // check_interrupted() ends the other runs, too
+    } catch (const Interrupted& end) {  // the other runs end in check_interrupted(), too
       const std::lock_guard lock(mutex_);
       ended_ = end.why;
     }

@@ -15,7 +15,7 @@
 // compete, and if all links that connect them have a score of at least min_score. Other jobs have no slots.
 //
 // The scheduler's demand of a job consists of the job's phases, stretched to the duration of an iteration on a
-// dedicated network. This duration is measured at the same level (packet or flow) before the runs.
+// dedicated network. Before the runs, this duration is measured at the same level (packet or flow) as in the runs.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct ClusterRunSettings {
   /// user"), all runs stop. The results then contain only the completed runs.
   std::function<std::string()> interrupted;
   /// Called after each run except the last, so that results can be saved. `so_far` returns the results of all completed
-  /// runs. Other runs that complete meanwhile wait. Calls are serialised.
+  /// runs. Other runs that complete during the call wait. Calls are serialised.
   std::function<void(const std::function<const ClusterResults&()>& so_far)> finished;
 };
 

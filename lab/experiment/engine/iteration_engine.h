@@ -10,7 +10,7 @@
 // further iterations. Without this rule, a program without operations would begin iterations for ever at the same
 // instant.
 //
-// Allocates only at set-up, except for operations whose end time is given in advance (flow level).
+// Allocates memory only at set-up, except for operations whose end time is given in advance (flow level).
 #pragma once
 
 #include <cstddef>

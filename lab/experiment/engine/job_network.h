@@ -1,5 +1,5 @@
-// Interface of the networks on which jobs run: pairs of hosts around one bottleneck, in virtual or real time, or the
-// hosts of a topology.
+// Interface of the networks on which jobs run. The hosts are pairs around one bottleneck, in virtual or real time, or
+// those of a topology.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 namespace mltcp::experiment {
 
 struct JobSpec {
-  /// The job; its rate must be set at packet level, and 0 means the rate of its links at flow level.
+  /// The job. At packet level, its rate must be set. At flow level, rate 0 means the rate of the job's links.
   workload::Job job;
   std::uint32_t number = 0;  ///< number of the job in data packets; selects its hosts, ports, paths and random numbers
   /// The workers, at least one, with the hosts of their senders and receivers. On a dumbbell there is exactly one
@@ -25,16 +25,16 @@ struct JobSpec {
   bool stop_when_done = false;  ///< whether the job stops after the recorded iterations
   std::uint64_t seed = 1;
   cc::Augmentation augmentation;
-  /// Settings of connections. Flow level uses only the congestion control algorithm, for the latency of bursts, and
-  /// ignores all fields below.
+  /// Settings of connections. At flow level, only the congestion control algorithm has an effect, on the latency of
+  /// bursts. All fields below `connection` have no effect at flow level.
   ConnectionConfig connection;
   bool real_payload = false;  ///< whether messages carry real bytes that receivers verify
   /// Whether the transport detects iterations; the job then reports no iterations and accepts no plan.
   bool learn_iterations = false;
   Nanos pacing_quantum;  ///< pacing quantum for the job's rate limit, see JobConfig
   Nanos catch_up;
-  /// Draws connection ids and tags from the operating system's random numbers, because outsiders could guess numbers
-  /// drawn from the seed. These ids also differ from the ids of earlier runs, whose packets may still be in flight. For
+  /// Whether connection ids and tags are random numbers of the operating system. Outsiders could guess numbers drawn
+  /// from the seed. Random ids also differ from the ids of earlier runs, whose packets may still be in flight. For
   /// ranks in real time only.
   bool unpredictable = false;
 

@@ -25,9 +25,10 @@ using workload::RankProgram;
 constexpr std::size_t kMaxReceives = 16;
 constexpr std::size_t kMinReceives = 2;
 constexpr std::size_t kReceivesOfWorker = 8;
-// Limit per rank; a rank that would need more buffers posts fewer receives.
+// Maximum size of receive buffers per rank. A rank that would need more posts fewer receives.
 constexpr Bytes kMaxBufferBytes = Bytes{256} << 20;
-// Table entries for unknown peers: those that the limits below allow, and new ones in a poll.
+// Number of entries for unknown peers in the connection table. Covers the two limits below, and the connections that
+// arrive during one poll.
 constexpr std::uint32_t kSpareConnections = 16;
 constexpr std::size_t kMaxExcess = 6;  // maximum number of pending connections beyond those that ranks need
 constexpr std::size_t kMaxLeaving = 6;
@@ -43,7 +44,8 @@ workload::Job job_of(const workload::Job& job, std::uint32_t rank) {
 /// Returns whether the job's communication is a single collective that follows all computation.
 bool is_collective(const workload::Job& job) { return job.pattern && workload::bus_factor(*job.pattern) > 0; }
 
-/// Adds the times of each rank, and the mean duration and the bandwidths of the collective.
+/// Adds the times of each rank to `result`. If the job is a single collective, also adds the mean duration and the
+/// bandwidths of the collective.
 void add_rank_times(const workload::Job& job, std::span<const RankResult> ranks, std::size_t recorded,
                     JobResult& result) {
   if (recorded == 0) return;
@@ -200,8 +202,8 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
       if (step == IterationEngine::Step::advanced) return true;
       if (step == IterationEngine::Step::recorded)
         for (RankDriver* member : members_) member->on_recorded(now);
-      // This entry is for the iteration after the next. No message of that iteration can have arrived, while messages
-      // of the next iteration may have arrived.
+      // Entries alternate between iterations, so the entry of the ended iteration now serves the iteration after the
+      // next. No message of that iteration can have arrived.
       refill(undelivered_[engine.iteration() % 2]);
     }
   }
@@ -334,7 +336,7 @@ void RankDriver::make_channels(std::span<const Address> addresses, Nanos now) {
     if (barriers_only(channel.sends) && barriers_only(channel.receives)) channel.flows.resize(1);
     connections_ += channel.flows.size();
   }
-  // Receives behind a lost packet may complete before it is retransmitted.
+  // If a packet is lost, receive operations after it may complete before the packet is retransmitted.
   connection_config_.max_receives = 4 * kMaxReceives;
   shard_.listen(connection_config_);
   give_up_connecting_ = now + connection_config_.give_up_after;
@@ -529,7 +531,7 @@ void RankDriver::on_first_message(const Completion& completion, Nanos now) {
     return;
   }
   drop_pending(pending);
-  // An orderly close tells a rank with a different number of flows not to retry.
+  // If a rank has a different number of flows, an orderly close tells that rank not to retry.
   shard_.close(completion.connection);
   leave(completion.connection, now);
 }

@@ -1,23 +1,23 @@
-// Drives iterations at packet level, on any datapath: of one rank of a job (rank_program.h), or of all workers of a job
-// without a pattern. iteration_engine.h describes iterations. A send is done when its bytes have been acknowledged, a
-// receive when its bytes have arrived.
+// Drives the iterations of one rank of a job (rank_program.h), or of all workers of a job without a pattern. Works at
+// packet level on any datapath. iteration_engine.h describes iterations. A send is done when its bytes have been
+// acknowledged, a receive when its bytes have arrived.
 //
 // Within one process (JobDriver), the workers of a job without a pattern go through the same iterations. A phase ends
-// for all of them when all of their data has been acknowledged, and their receivers only receive. On hosts, workers are
-// ranks in separate processes, which notify each other (phase_program.h).
+// for all workers when all data of all workers has been acknowledged. The receivers of the workers only receive. On
+// hosts, workers are ranks in separate processes, which notify each other (phase_program.h).
 //
 // Two ranks that exchange data share `flows` connections. Two ranks that only synchronise (barriers) share one
-// connection. The lower rank opens the connections. Its first message on each connection identifies the connection by
-// its length, and proves that the connection belongs to the rank. The higher rank counts and closes all other
-// connections. These unknown peers can occupy only a few entries of the connection table and cannot end the job. A rank
-// retries if the peer's table is full, or if the peer mistakes the rank for an unknown peer. A worker within this
-// process opens its connections to its receiver, which has no unknown peers.
+// connection. The rank with the lower number opens the connections. Its first message on each connection identifies the
+// connection by its length, and proves that the connection belongs to the rank. The rank with the higher number counts
+// and closes all other connections. These unknown peers can occupy only a few entries of the connection table and
+// cannot end the job. A rank retries if the peer's table is full, or if the peer mistakes the rank for an unknown peer.
+// A worker within this process opens its connections to its receiver, which has no unknown peers.
 //
 // The bytes of an operation are divided evenly among the connections, and into segments of at most kSegmentBytes. A
 // rank posts receives up to the end of the next iteration; a peer that is further ahead must wait. Real payloads are
 // generated from the seed, the sender and the segment's number on its connection. The receiver verifies every byte.
 //
-// Allocates only at set-up, except for error messages.
+// Allocates memory only at set-up, except for error messages.
 #pragma once
 
 #include <array>
@@ -60,21 +60,21 @@ struct RankResult {
   GateStats gate;
   std::vector<OperationTimes> timeline;  ///< IterationEngine::timeline(), on the datapath's clock
 
-  /// Adds the bytes and counters of another rank, or of another worker with the same iterations. Of the two gates,
-  /// `gate` becomes the one that has waited longer.
+  /// Adds the bytes and counters of another rank, or of another worker with the same iterations. Keeps the statistics
+  /// of the gate that has waited longer.
   void add(const RankResult& other);
 };
 
-/// Merges the results of a job's ranks, in order of rank; at least one. An iteration starts when the first rank that
-/// communicates starts it, and lasts as long as on the slowest rank. Times are relative to `epoch`. Includes only
-/// iterations that all ranks have recorded.
+/// Merges the results of a job's ranks. `ranks` is in the order of the ranks and not empty. An iteration starts when
+/// the first rank that communicates starts it, and lasts as long as on the slowest rank. Times are relative to `epoch`.
+/// Includes only iterations that all ranks have recorded.
 JobResult merge_ranks(const workload::Job& job, std::span<const RankResult> ranks, Nanos epoch);
 
-/// Returns how long the rank computes before its first send; empty if all of its sends depend on receives. Ranks with a
-/// value start the communication of an iteration and are held to slots; other ranks follow them.
+/// Returns how long the rank computes before its first send. Empty if all sends depend on receives. Ranks with a value
+/// start the communication of an iteration and are held to slots. Ranks without a value follow them.
 std::optional<Nanos> time_to_first_send(const workload::RankProgram& program);
-/// Returns the minimum over the job's ranks. For a job without ranks, returns the duration of computation before the
-/// first phase that sends.
+/// Returns the minimum time to the first send over the job's ranks. For a job without ranks, returns the duration of
+/// computation before the first phase that sends.
 Nanos time_to_first_send(const workload::Job& job);
 
 /// Thrown if a connection to another rank ends before the job is done.
@@ -94,7 +94,7 @@ struct Iterations {
   Iterations(const Iterations&) = delete;
   Iterations& operator=(const Iterations&) = delete;
 
-  /// Returns the times, and the bytes of one worker.
+  /// Returns the times, and the bytes per iteration of the rank or of one worker.
   [[nodiscard]] RankResult result() const;
 
   const workload::RankProgram program;
@@ -300,7 +300,7 @@ class RankDriver final : public Pollable {
   std::uint64_t verified_ = 0;
   std::uint64_t errors_ = 0;
   std::string first_error_;
-  /// Number at the end of the last recorded iteration; `gate_` is from the same time.
+  /// Number of retransmitted packets when the last iteration to record ended. `gate_` is from the same time.
   std::uint64_t retransmitted_packets_ = 0;
   GateStats gate_;
 };

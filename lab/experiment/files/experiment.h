@@ -27,7 +27,7 @@ struct MltcpSettings {
 
 /// Settings of the policies that assign slots.
 struct ScheduleSettings {
-  double tolerance = 0.05;  ///< see PhasePlan; applies to all fields up to clock_bound
+  double tolerance = 0.05;  ///< this field and those up to clock_bound: see PhasePlan
   PhasePlan::Correction correction = PhasePlan::Correction::at_once;
   double gradual_step = 0.1;
   Nanos clock_bound;
@@ -61,8 +61,8 @@ struct Experiment {
   std::vector<workload::Job> jobs;
   /// Position of each job as "FILE:LINE: job[N]", for messages. Empty if the experiment is not from a file.
   std::vector<std::string> places;
-  /// A hash of the experiment, 32 hexadecimal digits. Covers the file except name and seed, its traces, and the
-  /// settings on the command line. Experiments that differ only in name or seed have equal hashes.
+  /// A hash of the experiment, 32 hexadecimal digits. Covers the file without its name and seed, the traces that the
+  /// file names, and the settings on the command line. Experiments that differ only in name or seed have equal hashes.
   std::string fingerprint;
   /// Warnings about traces, one line each, which begins with file and line.
   std::vector<std::string> warnings;

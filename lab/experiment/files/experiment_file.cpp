@@ -496,7 +496,7 @@ class Reader final : public SettingsReader {
       // Considers only links of hosts, because the load of links between switches depends on the paths of the flows.
       std::vector<double> of_host(std::size_t{2} * experiment.topology->hosts());
       for (const workload::Placement& placement : workload::place(experiment.jobs, experiment.topology->hosts())) {
-        // The job's phases describe the servers; its workers send less.
+        // The phases of a parameter-server job describe the servers. Workers send less, so this job is not counted.
         const auto& pattern = experiment.jobs[placement.job].pattern;
         if (pattern && pattern->kind == workload::Pattern::Kind::parameter_server) continue;
         const double duty =

@@ -49,7 +49,7 @@ struct FileOptions {
   std::optional<std::uint64_t> seed;
 };
 
-/// Returns "cause; cure" if an experiment or job may not have this name; empty if it may.
+/// Returns "cause; cure" if `name` is not allowed for an experiment or a job; empty if it is allowed.
 std::string objection_to_name(std::string_view name);
 
 /// Reads an experiment file and the traces that it names. Throws InputError for invalid files.

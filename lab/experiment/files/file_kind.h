@@ -43,16 +43,16 @@ std::optional<std::string> schema_of_json(std::string_view text);
 std::optional<FileKind> kind_of(std::string_view text);
 
 /// Call after a reader has refused `text`. If the file is of a known kind that is not in `readable`, throws InputError
-/// "NAME: this is ..., but WANTED is expected; cure"; the cure names the command that reads or unpacks the file. If
-/// not, returns, and the caller reports the reader's error.
+/// "NAME: this is ..., but WANTED is expected; cure"; the cure names the command that reads or unpacks the file.
+/// Otherwise this function returns normally, and the caller reports the reader's error.
 void refuse_known_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
 /// Like refuse_known_kind(), but also throws for formats that no command reads (base/file_format.h).
 void refuse_other_kind(std::string_view text, const std::string& name, std::string_view wanted,
                        std::initializer_list<FileKind> readable);
 
-/// Returns `parse(text, name)` for the file at `path`. If `parse` refuses the text and the file is of a different kind,
-/// the error names that kind.
+/// Returns `parse(text, name)` for the file at `path`. If `parse` refuses the text and the file is of a known kind that
+/// is not in `readable`, the error names that kind.
 template <typename Parse>
 auto load_as(const std::filesystem::path& path, const TextFile& kind, std::initializer_list<FileKind> readable,
              const Parse& parse) {

@@ -77,7 +77,7 @@ class HostList {
   }
 
   /// Parses ranges such as "01-03,7" into `piece`. Returns the number of digits of the longest number, and multiplies
-  /// `count` by the number of numbers.
+  /// `count` by the count of numbers in the ranges.
   std::size_t read_ranges(std::string_view list, Piece& piece, std::size_t& count) const {
     std::size_t longest = 0;
     std::size_t numbers = 0;

@@ -29,7 +29,7 @@ bool matches(const std::string& pattern, const std::string& name);
 
 /// Reads a network from a file. Nodes are in order of first appearance; of a cable's two links, the one from `from` to
 /// `to` comes first. Throws InputError "FILE:LINE: COLUMN: cause; cure", also for duplicate links and for a host with
-/// several links in one direction. Topology checks the network as a whole.
+/// several links in one direction. Class Topology then checks the network as a whole.
 Graph load_links(const std::filesystem::path& path, const LinksFileOptions& options);
 /// Parses the text of a file of links. Messages name `file`.
 Graph parse_links(std::string_view text, const std::string& file, const LinksFileOptions& options);

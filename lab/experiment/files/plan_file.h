@@ -28,15 +28,16 @@ struct PlanFile {
   struct PlannedJob {
     std::string name;  ///< unique within the plan
     Nanos period;      ///< field period_ns: time between the job's slots in nanoseconds, above 0, at most 2^53
-    Nanos offset;      ///< field offset_ns: start of a communication phase relative to the epoch, 0 to 2^53
+    Nanos offset;      ///< field offset_ns: start of a communication phase after the epoch in nanoseconds, 0 to 2^53
     bool operator==(const PlannedJob&) const = default;
   };
   std::uint64_t serial = 0;  ///< must increase whenever the plan changes
   Clock clock = Clock::experiment;
-  Nanos epoch;  ///< field epoch_ns: 0 to 2^61 on the clock `clock`
+  Nanos epoch;  ///< field epoch_ns: nanoseconds on the clock `clock`, 0 to 2^61
   /// Field valid_until_ns, on the clock `clock`; optional, never() if the plan does not expire.
   Nanos valid_until = Nanos::never();
-  Nanos clock_bound;  ///< field clock_bound_ns; optional, as the fields up to gradual_step; see PhasePlan
+  /// Field clock_bound_ns; see PhasePlan; this field and the fields up to gradual_step are optional.
+  Nanos clock_bound;
   double tolerance = 0.05;
   PhasePlan::Correction correction = PhasePlan::Correction::at_once;
   double gradual_step = 0.1;

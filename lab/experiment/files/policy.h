@@ -20,7 +20,8 @@ struct Policy {
   std::string_view summary;  ///< description for help texts, one line
   /// Returns the augmentation of a job's congestion control for these settings of MLTCP. Not called for unaware jobs.
   cc::Augmentation (*augmentation)(const MltcpSettings& mltcp, const workload::Job& job) = nullptr;
-  /// Whether jobs compete with MLTCP's aggressiveness function. A schedule for them must take it into account.
+  /// Whether jobs use MLTCP's aggressiveness function when they compete. A schedule for such jobs must take the
+  /// function into account.
   bool interleaves = false;
   /// Whether communication phases begin in slots derived from the run of each job in isolation. Jobs must report their
   /// iterations; learned iterations are not sufficient.

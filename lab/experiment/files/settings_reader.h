@@ -35,8 +35,9 @@ class SettingsReader : public TomlReader {
   /// Refuses an algorithm that needs ECN marks if `ecn` is false. If `item` is empty, the error names option --cc,
   /// because no default algorithm needs marks.
   void check_needs(const std::string& name, const std::optional<Item>& item, bool ecn) const;
-  /// Returns the words in `given`, which come from option `option`; if `given` is empty, those of key `key`; if there
-  /// is no such key, `by_default`. Refuses duplicates, and words for which `objection` returns "cause; cure".
+  /// Returns the words in `given`, which come from option `option`. If `given` is empty, returns the words of key
+  /// `key`, or `by_default` if the key is missing. Refuses duplicates, and words for which `objection` returns "cause;
+  /// cure".
   std::vector<std::string> words(const toml::table& root, std::string_view key, std::string_view example,
                                  std::string_view option, const std::vector<std::string>& given,
                                  const std::vector<std::string>& by_default,
@@ -62,7 +63,7 @@ class SettingsReader : public TomlReader {
   /// Reads a [topology], and multiplies its rates by `rate_scale`. Leaves the seed at its default.
   fabric::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;
   static Rate scaled(Rate rate, double scale);
-  // Each function reads one kind of topology.
+  // Each of the next functions reads one kind of topology.
   Topology read_single_switch(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_leaf_spine(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;
   Topology read_fat_tree(const Item& item, const toml::table& keys, Nanos delay, double rate_scale) const;

@@ -203,7 +203,7 @@ class Lines {
     return static_cast<std::uint32_t>(std::max(node.Mark().line, 0)) + 1;
   }
 
-  /// Reads the only topology, or the cluster's default.
+  /// Reads the topology: the only one in the file, or the default one of the cluster.
   void read_topologies(const YAML::Node& root) {
     if (!root.IsSequence())
       fail(line_of(root), "topology", "a list of topologies is expected", "begin with - topology:");
@@ -371,8 +371,8 @@ class Network {
       }
     }
     if (order.size() == switches_.size()) return;
-    // The remaining switches are in a cycle or above one. Each has a remaining switch below it; following these leads
-    // into a cycle.
+    // The remaining switches are in a cycle or above one. Below each of them is another remaining switch, so following
+    // these downwards leads into a cycle.
     auto at = static_cast<std::uint32_t>(std::ranges::find_if(waiting, [](std::size_t left) { return left > 0; }) -
                                          waiting.begin());
     for (std::vector<bool> seen(switches_.size()); !seen[at];) {

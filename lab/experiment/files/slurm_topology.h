@@ -5,8 +5,8 @@
 //   BlockName=b1 Nodes=node[01-18]             a block, read as a switch; an additional switch connects all blocks
 //
 // Slurm's manual pages topology.conf(5) and topology.yaml(5) define the formats. They describe the tree of switches,
-// but not the rates of links. This reader ignores LinkSpeed, which has no unit and which Slurm ignores, and BlockSizes.
-// Two connected switches have one link in each direction, regardless of the number of cables.
+// but not the rates of links. This reader ignores BlockSizes. It also ignores LinkSpeed, which has no unit and which
+// Slurm ignores, too. Two connected switches have one link in each direction, regardless of the number of cables.
 #pragma once
 
 #include <filesystem>

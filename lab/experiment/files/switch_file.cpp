@@ -1,5 +1,5 @@
 // Reader of switch configurations (see switch_file.h). Converts command-line arguments to values in the file's tree, so
-// that one reader checks both.
+// that the same reader checks arguments and files.
 #include "mltcp/lab/experiment/files/switch_file.h"
 
 #include <fmt/format.h>

@@ -16,7 +16,7 @@ namespace mltcp::experiment {
 struct SwitchSettings {
   struct Port {
     std::string device;  ///< name of the device in the syntax of dpdk::parse_port_name(); not validated here
-    /// Settings of the port. If no rate is given, the port has the maximum rate.
+    /// Settings of the port. If no rate is given, the rate is 1 Pbit/s, more than any device has.
     fabric::SwitchPortConfig config;
     std::uint32_t mtu = 0;  ///< maximum IP packet size in bytes; 0 for the device's default
   };

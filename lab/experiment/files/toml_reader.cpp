@@ -186,7 +186,7 @@ void apply_overrides(toml::table& root, const std::vector<Override>& overrides) 
     try {
       value = toml::parse("v = " + override.value);
     } catch (const toml::parse_error&) {
-      // The code below refuses this value, and a value followed by other keys.
+      // The check of value.size() below refuses an invalid value, and also a value that is followed by other keys.
     } catch (const ParserAssertion&) {
     }
     if (value.size() != 1)

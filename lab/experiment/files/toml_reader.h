@@ -64,7 +64,7 @@ class TomlReader {
   Item required(const Item& item, const toml::table& keys, std::string_view key, std::string_view example) const;
   /// Throws InputError if `table` has a key that is not in `known`.
   void check_keys(const toml::table& table, std::string_view prefix, const std::vector<std::string>& known) const;
-  // These functions read a value of a given type and range. Their errors contain `example` in the cure.
+  // The next functions read a value of a given type and range. Their errors contain `example` in the cure.
   const toml::table& table(const Item& item, std::string_view example) const;
   const std::string& text(const Item& item, std::string_view example) const;
   std::string name_text(const Item& item) const;

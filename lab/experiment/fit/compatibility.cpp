@@ -24,10 +24,10 @@
 namespace mltcp::experiment {
 namespace {
 
-// Limit for all jobs on a link together; the search takes half a minute at this limit.
+// Maximum number of bursts of all jobs on a link's perimeter. At this limit, the search takes half a minute.
 constexpr double kMaxBurstsOnPerimeter = 200'000;
 
-// Limits for the search of a sufficient slack or stretch. This search computes many approximate solutions.
+// Limits for the search for a sufficient slack or stretch. This search computes many approximate solutions.
 constexpr double kHelpStep = 0.001;
 constexpr double kMaxBurstsWithHelp = 2'000;
 constexpr std::uint64_t kHelpNodes = 200;
@@ -119,7 +119,7 @@ class Scheduling {
       schedule_dumbbell();
   }
 
-  // Returns whether all jobs fit with these options. Solves the whole problem in the same way as the schedule.
+  // Returns whether these options make all jobs compatible. Solves the whole problem in the same way as the schedule.
   [[nodiscard]] bool fits_with(const scheduler::SolveOptions& options) const {
     Scheduling other(*this);
     other.options_.solve = options;
@@ -132,8 +132,8 @@ class Scheduling {
                                [](const ScheduleResult::Component& component) { return component.within_limit; });
   }
 
-  // Finds by trial the slack or stretch with which the jobs of the worst link fit, and checks whether it suffices for
-  // all links.
+  // Finds by trial the slack or stretch that makes the jobs of the worst link compatible. Checks whether this value
+  // suffices for all links.
   void look_for_help() {
     if (result_.links.empty()) return;
     const ScheduleResult::Link& worst = result_.links[worst_first(result_).front()];
@@ -156,8 +156,8 @@ class Scheduling {
       return scheduler::solve(problem, options);
     };
     const auto in_steps = [](double share) { return static_cast<int>(std::ceil(share / kHelpStep - 1e-9)); };
-    // More slack changes the perimeter, so jobs that fit may no longer fit. The search therefore raises the slack in
-    // growing steps until the jobs fit, and then uses binary search within the last step.
+    // More slack changes the perimeter, which can make compatible jobs incompatible again. The search therefore raises
+    // the slack in growing steps until the jobs are compatible. It then uses binary search within the last step.
     const auto min_slack = [&](double stretch) -> std::optional<double> {
       const auto fits = [&](int steps) {
         const scheduler::Solution found = solution(steps * kHelpStep, stretch);
@@ -185,7 +185,8 @@ class Scheduling {
     }
 
     options = options_.solve;
-    // Stretches that give a perimeter within the limit; not minimal, because slack also stretches slots.
+    // Values of max_stretch with which a perimeter within the limit exists. Not minimal, because slack also stretches
+    // slots.
     std::vector<double> rhythms;
     for (const double stretch : {0.03, 0.05, 0.1, 0.2, kMaxHelp}) {
       if (stretch <= options_.solve.max_stretch) continue;
@@ -242,8 +243,8 @@ class Scheduling {
     return demand;
   }
 
-  // Returns the job's use of the link on which it sends most. On this link, its acknowledgements and stray packets have
-  // the least effect.
+  // Returns the job's use of the link on which it sends most. On this link, the job's acknowledgements and stray
+  // packets have the least effect.
   [[nodiscard]] const Profile::Use& busiest(std::uint32_t number) const {
     const auto& uses = profiles_[number].uses;
     const auto max =
@@ -256,8 +257,8 @@ class Scheduling {
 
   // Refuses a link if the periods of its jobs are so different that the search for the shortest perimeter would take
   // minutes. This function knows the jobs' positions in the file, for the error message. The solver has a separate
-  // limit of a million bursts for its memory and for the perimeter that it chooses. That perimeter may be longer, so
-  // the solver may still refuse jobs that pass this check.
+  // limit of a million bursts for its memory and for the perimeter that it chooses. That perimeter may be longer than
+  // the shortest one, so the solver may still refuse jobs that pass this check.
   void check_spread(std::string_view link, const std::vector<std::uint32_t>& numbers,
                     const std::vector<std::size_t>& bursts) const {
     const auto longer = [&](std::uint32_t a, std::uint32_t b) {
@@ -388,7 +389,7 @@ class Scheduling {
     const FlowFabric fabric = flow_fabric(config);
     scheduler::ClusterOptions options;
     options.solve = options_.solve;
-    options.max_slot_stretch = 0;  // solve.max_stretch is the only limit
+    options.max_slot_stretch = 0;  // only solve.max_stretch limits the stretch
     scheduler::Cluster cluster(*config.topology, options);
     const std::vector<workload::Placement> placements = workload::place(experiment_.jobs, config.hosts());
     std::vector<scheduler::ClusterJob> jobs;
@@ -470,7 +471,7 @@ class Scheduling {
     for (std::uint32_t i = 0; i < solution.links.size(); ++i) link_numbers_.emplace(solution.links[i].link, i);
   }
 
-  // Stores the loops of the graph in `result_`. The jobs of the graph are the aware jobs, in order.
+  // Stores the loops of the graph in `result_`. The jobs of the graph are those that are not `unaware`, in order.
   void name_loops(const scheduler::AffinityGraph& graph) {
     for (const scheduler::AffinityGraph::Group& group : graph.groups) {
       if (group.loops == 0) continue;
@@ -491,7 +492,7 @@ class Scheduling {
     return longest;
   }
 
-  // Returns the scheduling problem of this link alone, with jobs in the order of `link.uses`.
+  // Returns the scheduling problem of only this link, with jobs in the order of `link.uses`.
   [[nodiscard]] Problem problem_of(const ScheduleResult::Link& link) const {
     Problem problem;
     Problem::Link& only = problem.links.emplace_back();

@@ -1,5 +1,5 @@
-// Converts an experiment into a scheduling problem (scheduler/problem.h), and the solution into a result: how
-// compatible the jobs are on each shared link, and when each job should start.
+// Converts an experiment into a scheduling problem (scheduler/problem.h), and the solution into a result. The result
+// tells how compatible the jobs are on each shared link, and when each job should start.
 //
 // A job's demand describes its use of a link while it runs alone. An ideal demand assumes that each transfer takes
 // bytes / rate, that overlapping transfers are sent one after the other, and that nothing else takes time. For a
@@ -52,8 +52,8 @@ struct ScheduleResult {
     bool unaware = false;  ///< whether the job has no slot; the fields below are then not set
     Nanos period;          ///< duration of an iteration in isolation
     Nanos slot_period;     ///< time between the job's slots; at least `period`
-    Nanos time_shift;  ///< iterations start at time_shift + k * slot_period for k = 0, 1, ...; less than slot_period
-    Nanos first_send;  ///< time from the start of an iteration to its first bytes
+    Nanos time_shift;      ///< less than slot_period; iteration k = 0, 1, ... starts at time_shift + k * slot_period
+    Nanos first_send;      ///< time from the start of an iteration to its first bytes
     std::uint32_t component = 0;
 
     [[nodiscard]] double stretch() const {
@@ -67,7 +67,7 @@ struct ScheduleResult {
     std::uint32_t repetitions = 0;  ///< number of the job's slots in the link's perimeter
     double rotation = 0;            ///< rotation angle in radians, less than 2 pi / repetitions
   };
-  /// The score of a link if one of its jobs did not use it. Other links are not considered.
+  /// The score that a link would have without one of its jobs. Effects on other links are not considered.
   struct Removal {
     std::uint32_t job = 0;
     double score = 1;
@@ -95,7 +95,8 @@ struct ScheduleResult {
     double stretch = 0;        ///< maximum stretch of a slot
     bool within_limit = true;  ///< whether no slot is stretched beyond SolveOptions::max_stretch
     std::uint32_t loops = 0;   ///< number of independent loops, see scheduler/affinity.h
-    double lost = 0;  ///< cost of the loops: sum over their links of (best score of the link alone - actual score)
+    /// Cost of the loops: sum over their links of (best score of the link in isolation - actual score).
+    double lost = 0;
   };
 
   /// Links and jobs that form loops, so that the links were solved jointly.
@@ -118,12 +119,14 @@ struct ScheduleResult {
   bool optimal = true;
   std::uint32_t loops = 0;
   double lost = 0;
-  /// The slack (SolveOptions::slack) or the stretch (SolveOptions::max_stretch) that alone makes all jobs compatible,
-  /// in steps of 0.001. Verified by solving, but not always minimal. Empty if the jobs are compatible already, if no
-  /// value up to kMaxHelp was found, or if the worst link has more than kMaxJudgedJobs jobs or 2000 bursts.
+  /// The slack (SolveOptions::slack), or the stretch (SolveOptions::max_stretch), that makes all jobs compatible if no
+  /// other option changes. In steps of 0.001. Verified by solving, but not always minimal. Empty if the jobs are
+  /// compatible already, or if no value up to kMaxHelp was found. Also empty if the worst link has more than
+  /// kMaxJudgedJobs jobs or 2000 bursts.
   std::optional<double> enough_slack;
   std::optional<double> enough_stretch;
-  /// A slack and a stretch that together make all jobs compatible, if no single value was found.
+  /// A slack and a stretch that together make all jobs compatible. Set only if neither enough_slack nor enough_stretch
+  /// is set.
   struct Together {
     double slack;
     double max_stretch;
@@ -147,7 +150,8 @@ ScheduleResult make_schedule(const Experiment& experiment, const ScheduleOptions
 std::string to_json(const ScheduleResult& schedule);
 
 /// Returns the slots as a plan for running jobs (docs/reference/plan-file.md), on the experiment's clock. Contains the
-/// jobs that compete on a link and whose slots are within the limit. Takes tolerance and correction from `settings`.
+/// jobs that compete on a link and whose slots are within the stretch limit. Takes tolerance and correction from
+/// `settings`.
 PlanFile plan_of(const ScheduleResult& schedule, const ScheduleSettings& settings);
 
 /// Returns the score with four decimals. Never rounds a value below 1 up to 1.

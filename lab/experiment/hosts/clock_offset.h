@@ -1,8 +1,8 @@
 // Estimates the offset between the clocks of two hosts. Several exchanges are made, each a request and a reply with the
 // remote time; the exchange with the shortest round-trip time is used (Cristian, Probabilistic clock synchronization,
 // Distributed Computing 1989). The remote time is assigned to the middle of the exchange, so the error is at most half
-// the round-trip time. With two estimates, one before and one after a run, offsets between them are interpolated,
-// because clocks run at different rates.
+// the round-trip time. Clocks run at different rates. If there is an estimate before and one after a run, the offset at
+// a time between them is therefore interpolated.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class ClockMap {
  public:
   ClockMap() = default;
   explicit ClockMap(const ClockOffset& before) : first_(before), second_(before) {}
-  /// Adds the estimate made after the run. From then on, offsets between the two estimates are interpolated.
+  /// Adds the estimate made after the run. From then on, conversions interpolate between the two estimates.
   void add(const ClockOffset& after) { second_ = after; }
   /// Returns how much the remote clock has gained on the local clock between the first estimate and `after`.
   [[nodiscard]] Nanos gained(const ClockOffset& after) const { return after.offset() - first_.offset(); }

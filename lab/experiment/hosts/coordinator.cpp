@@ -37,7 +37,8 @@ constexpr Nanos kViewEvery = 500_ms;
 // If a host is silent for this long, the run fails. Hosts report progress several times a second. The limit is below
 // the 30 s after which connections to a silent host end.
 constexpr Nanos kHostSilenceLimit = 20_s;
-constexpr Nanos kMinPatience = 40_s;  // connections end after 30 s, and their host then reports the cause
+// Minimum patience of a run. Longer than the 30 s after which a silent connection ends and its host reports the cause.
+constexpr Nanos kMinPatience = 40_s;
 // Maximum time to handle messages of one host, so that a host that sends without pause does not block the others.
 constexpr Nanos kLongestTurn = 20_ms;
 constexpr std::uint32_t kMinMtu = 68;  // RFC 791 section 3.2
@@ -420,7 +421,7 @@ class HostsDatapath final : public Coordinator {
         if (rank.host == host.number) connections += rank.connections;
     return connections;
   }
-  /// Returns the number of connections for which the host sends pieces; 0 if its series have no rows.
+  /// Returns the number of connections for which the host sends pieces of series; 0 if the series have no rows.
   static std::size_t connections_to_come(const Host& host) {
     return host.series->times.empty() ? 0 : host.series->connections.size();
   }
@@ -436,7 +437,7 @@ class HostsDatapath final : public Coordinator {
     recorder_ = &recorder;
     const SeriesOptions& options = recorder.options();
     series_order_.interval = options.interval;
-    // The number is odd, as in a recorder, and is equal on all hosts, so that all hosts record the same rows.
+    // The number of rows is odd, as in SeriesRecorder, and equal on all hosts, so that all hosts record the same rows.
     series_order_.rows =
         std::max(SeriesRecorder::kFewestRows, options.max_rows / std::max<std::size_t>(1, connections)) | 1U;
   }
@@ -537,7 +538,7 @@ class HostsDatapath final : public Coordinator {
       rank.connected = entry.at("connected").get<bool>();
       const std::size_t connections = rank.connections;
       rank.connections = whole_field<std::size_t>(entry, "connections", 0, max_connections_of(job_of(entry)));
-      // The memory for series and the sampling interval depend on this number.
+      // The memory for series and the sampling interval depend on the number of connections.
       if (recorder_ != nullptr && rank.connections != connections)
         throw InputError(fmt::format("{} of a rank that had {} when its series began",
                                      plural(rank.connections, "connection"), connections));
@@ -808,7 +809,7 @@ class HostsDatapath final : public Coordinator {
       if (plan != nullptr) {
         PhasePlan own = *plan;
         own.slot = host.clock.to_other(own.slot);
-        // The difference between two hosts includes the errors of two estimates.
+        // The difference between the clocks of two hosts includes the errors of two estimates.
         own.clock_bound =
             std::min(std::max(own.clock_bound, bound * 2),
                      Nanos(static_cast<std::int64_t>(own.tolerance * static_cast<double>(own.period.count))));

@@ -1,7 +1,7 @@
 // Determines which hosts run an experiment across machines, and which ranks run on each host.
 //
-// Hosts have the numbers of the experiment's topology. A bottleneck with J jobs has J + 1 hosts: host k sends for job
-// k, and host J receives for all jobs, so that all jobs share the path to host J. A job without a list of hosts has two
+// Hosts have the numbers of the experiment's topology. A bottleneck with J jobs has J + 1 hosts. Host k sends for job
+// k. Host J receives for all jobs, so that all jobs share the path to host J. A job without a list of hosts has two
 // ranks: rank 0 sends, rank 1 receives. A job with a list of hosts has one rank on each of them, in the order of the
 // list.
 #pragma once

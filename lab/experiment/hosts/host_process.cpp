@@ -45,10 +45,10 @@ constexpr std::uint32_t kQueuePackets = 2048;
 constexpr Nanos kLinkLimit = 3_s;       // maximum time without a link; the link may return before connections end
 constexpr Nanos kLinkLookEvery = 5_ms;  // interval of checks; an outage that is shorter may be missed
 constexpr Nanos kCoordinatorSilenceLimit = 60_s;  // time limit for the coordinator's welcome
-/// Number of ranks for which a port is opened at first. It is reopened if this host has more ranks.
+/// Number of ranks for which a port is opened at first. The port is reopened if this host has more ranks.
 constexpr std::uint32_t kUsualRanks = 8;
-/// Datapaths that allocate memory when they open reserve huge pages for this number of ranks. For other datapaths,
-/// unused ordinary pages cost nothing.
+/// Number of ranks for which a datapath reserves huge pages, if the datapath reserves memory when it opens. Other
+/// datapaths use ordinary pages, which cost nothing while unused.
 constexpr std::uint32_t kManyRanks = 64;
 constexpr std::uint32_t kMaxRanks = 1024;
 /// Limits for all ranks on this host together, whatever the coordinator requests.
@@ -63,7 +63,7 @@ struct Ended {
   std::string message;
 };
 
-/// Returns parse(). If parse() throws an InputError, adds the name of the option in front of its text.
+/// Returns parse(). If parse() throws an InputError, adds the name of the option in front of the error's text.
 template <typename Parse>
 auto of_option(std::string_view option, Parse parse) {
   try {
@@ -98,8 +98,8 @@ class Drain final : public Pollable {
   PacketIo& io_;
 };
 
-/// Records samples of series before it polls a shard. The shard's state has not changed since a due sample, so late
-/// samples are accurate.
+/// Records samples of series before it polls a shard. Only a poll changes the shard's state, so a sample that is taken
+/// late is still accurate.
 class Sampler final : public Pollable {
  public:
   /// Fills in the states of all connections.
@@ -468,8 +468,8 @@ class HostProcess {
     }
   }
 
-  /// Times of the loop's next checks for messages, for the link and for progress, and the ranks' state in the latest
-  /// report.
+  /// Times of the loop's next look at messages, next look at the link and next report. `reported` is the ranks' state
+  /// in the latest report.
   struct Looks {
     Nanos next;
     Nanos next_at_link;
@@ -604,7 +604,7 @@ class HostProcess {
     if (live::has_space(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
   }
 
-  /// Reports the end of the run to the coordinator: the loop's counters, and the port's losses since `before`.
+  /// Reports the end of the run to the coordinator, with the loop's counters and the port's losses since `before`.
   void report_end(const LoopCounters& loop, const HostLosses& before) {
     if (loop.naps > 0)
       tell(fmt::format("run {}: {} naps ended {:.0f} us late on average, {:.0f} us at least; {} of {:.1f} ms in all",

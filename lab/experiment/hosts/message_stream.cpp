@@ -32,7 +32,8 @@ using namespace literals;
 constexpr std::size_t kLengthBytes = 4;
 constexpr Nanos kLongestSend = 10_s;
 constexpr Nanos kLongestGreeting = 10_s;
-// Sent in place of a greeting, so that the peer reports the cause.
+// A process without a key sends this text in place of a greeting, so that the peer can report why they cannot
+// communicate.
 constexpr std::string_view kNoKey = "this end has no key";
 constexpr Nanos kRetry = 100_ms;
 constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1;
@@ -212,7 +213,8 @@ void MessageStream::introduce(const security::JobKey& key, const StreamAddress& 
 }
 
 void MessageStream::meet(const std::string& greeting) {
-  // A server always answers, even if it refuses the client's greeting below, so that the client can report the cause.
+  // A server always answers, even if it refuses the client's greeting below, so that the client can report why the
+  // greeting was refused.
   if (!is_client_) send_bytes(seal_->greeting());
   try {
     seal_->meet(greeting);
@@ -347,7 +349,7 @@ StreamListener::StreamListener(const StreamAddress& address, const StreamRole& r
     if (error == EADDRINUSE) {
       // If no process listens on this socket, a killed process has left it.
       const int probe = try_to_connect(address, 1_s);
-      // Only sockets may be removed. Connections to other files are refused with the same error.
+      // Removes only a socket. Connecting to a file of another kind also fails with ECONNREFUSED.
       struct stat found {};
       if (probe < 0 && errno == ECONNREFUSED && lstat(address.path.c_str(), &found) == 0 && S_ISSOCK(found.st_mode)) {
         unlink(address.path.c_str());

@@ -1,4 +1,4 @@
-// Messages between the processes of an experiment, over TCP or a Unix socket. Unix sockets also connect processes in
+// Messages between the processes of an experiment, over TCP or a Unix socket. Unix sockets connect even processes in
 // different network namespaces. A message is a text, preceded by its length as four bytes in network order. If both
 // processes have a job's key, messages are sealed (transport/security/sealed_messages.h): the first text is a greeting,
 // and all other texts are sealed.
@@ -37,7 +37,7 @@ std::string to_text(const StreamAddress& address);
 /// Returns the time of CLOCK_MONOTONIC.
 Nanos wall_now();
 
-/// Describes the peer in messages: its name, the option that makes it listen, and the command that starts it.
+/// Description of a peer for error messages: its name, the option that makes it listen, and the command that starts it.
 struct StreamRole {
   std::string_view name;
   std::string_view option;
@@ -66,16 +66,16 @@ class MessageStream {
   MessageStream(const MessageStream&) = delete;
   MessageStream& operator=(const MessageStream&) = delete;
 
-  /// Connects to a listening peer, for up to `limit`, because the peer may start later. Stops early if `interrupted`
-  /// returns a reason. Calls `waiting` once if the first attempt fails. With a key, also waits for the peer's greeting,
-  /// at most 10 s. Throws RunError on failure.
+  /// Connects to a listening peer. Tries for up to `limit`, because the peer may not listen yet. Stops early if
+  /// `interrupted` returns a reason. Calls `waiting` once if the first attempt fails. With a key, also waits at most 10
+  /// s for the peer's greeting. Throws RunError on failure.
   static std::unique_ptr<MessageStream> connect(const StreamAddress& address, Nanos limit,
                                                 const std::function<std::string()>& interrupted,
                                                 const StreamRole& role = kCoordinatorRole,
                                                 const StreamKey& key = nullptr,
                                                 const std::function<void()>& waiting = {});
 
-  /// Sends a message. Blocks while the peer does not read, at most 10 s. Throws StreamError on failure.
+  /// Sends a message. Blocks for at most 10 s while the peer does not read. Throws StreamError on failure.
   void send(std::string_view message);
   /// Returns the next message if it has arrived completely; empty if not. Does not block. Throws StreamError on
   /// failure.
@@ -118,7 +118,7 @@ class StreamListener {
   /// Returns a new stream; null if no peer has connected. Does not block.
   std::unique_ptr<MessageStream> accept();
   [[nodiscard]] int file() const { return file_; }
-  /// Returns the address. If the requested port was 0, contains the actual port.
+  /// Returns the address on which this object listens, with the actual port if the requested port was 0.
   [[nodiscard]] const StreamAddress& address() const { return address_; }
 
  private:

@@ -57,7 +57,7 @@ std::optional<PendingStreams::First> PendingStreams::next() {
 }
 
 void PendingStreams::accept(Nanos now) {
-  // Accepts a limited number per call, so that other work continues.
+  // Accepts only a limited number of streams per call, so that the caller can continue its work.
   for (std::size_t i = 0; i < kMax; ++i) {
     auto stream = listener_.accept();
     if (stream == nullptr) return;

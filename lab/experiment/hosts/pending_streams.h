@@ -16,8 +16,8 @@
 
 namespace mltcp::experiment {
 
-/// Limits the lines that unauthenticated peers can cause. Prints at most kMax lines in an interval of kEvery, and after
-/// the interval the number of lines left out.
+/// Limits the lines that unauthenticated peers can cause. Prints at most kMax lines per interval of kEvery. After the
+/// interval, prints the number of lines left out.
 class BoundedLines {
  public:
   static constexpr std::uint32_t kMax = 20;
@@ -55,7 +55,8 @@ class PendingStreams {
   /// Appends the file descriptors of the listener and of all streams. Wait for these (wait_for()) before calling
   /// next().
   void add_files(std::vector<int>& files) const;
-  /// Returns a stream whose first message has arrived, with this message, or nullopt if there is none. Does not wait.
+  /// Returns a stream whose first message has arrived, and this message. Returns nullopt if no message has arrived.
+  /// Does not wait.
   std::optional<First> next();
   /// Prints a line about a stream of this listener, within the limits of BoundedLines.
   void tell(const std::string& line) { lines_.tell(line, wall_now()); }

@@ -33,8 +33,8 @@ namespace mltcp::experiment {
 /// Network address, device and resources of one of the two processes.
 struct PerfPlace {
   std::string device = "udp:";
-  /// IP address, such as "10.0.0.1". A port whose address no kernel has needs the prefix length, "10.0.0.1/24". If
-  /// empty, the local address of the TCP connection to the other process.
+  /// IP address, such as "10.0.0.1". If the kernel does not have the address of the port, the prefix length is
+  /// required: "10.0.0.1/24". If empty, the local address of the TCP connection to the other process is used.
   std::string ip;
   std::string gateway;         ///< IP address of the gateway; empty if there is none
   std::uint16_t udp_port = 0;  ///< UDP port; 0 for any free port
@@ -51,7 +51,7 @@ struct PerfPlace {
 enum class PerfTest : std::uint8_t { latency, out, in, both };
 /// Returns the name of the test: "latency", "out", "in" or "both".
 std::string to_text(PerfTest test);
-/// Returns the test with the name `text`. If there is none, throws InputError that lists the tests.
+/// Returns the test with the name `text`. If there is no such test, throws InputError that lists the tests.
 PerfTest perf_test_of(const std::string& text);
 
 struct PerfSettings {
@@ -117,13 +117,15 @@ struct PerfResults {
   std::uint64_t key_id = 0;  ///< id of the key; 0 without a key
   bool encrypted = false;    ///< true if messages were encrypted, false if only authenticated or without a key
   std::vector<PerfPoint> points;
-  /// Message lengths that were not measured, because the shortest batch would have taken more than half of the limit.
+  /// Message lengths that were not measured, because their shortest batch would have taken more than half of
+  /// PerfSettings::limit.
   std::vector<Bytes> left_out;
   std::uint64_t packets_sent = 0;           ///< packets sent on the client's connections
-  std::uint64_t retransmitted_packets = 0;  ///< number of these packets that contain data sent before
+  std::uint64_t retransmitted_packets = 0;  ///< number of sent packets that contain data sent before
   /// UDP payload of a full packet at the end of the run, in bytes. If connections differ, the smallest value.
   std::uint32_t packet_bytes = 0;
-  /// Maximum UDP payload that both ends accept, in bytes. Above packet_bytes if the path carries less.
+  /// Maximum UDP payload that both ends accept, in bytes. Greater than packet_bytes if the path carries only smaller
+  /// packets.
   std::uint32_t agreed_packet_bytes = 0;
   ShardStats packets;  ///< packet counters of the client's endpoint
 };
@@ -149,7 +151,7 @@ void check(const PerfPlace& place);
 void try_out(const PerfPlace& place);
 
 inline constexpr std::uint16_t kPerfPort = 62400;
-/// Returns the address `text`, with kPerfPort if it has no port. Forms: "HOST", "HOST:PORT", "[::1]:PORT",
+/// Returns the address `text`, and adds kPerfPort if `text` has no port. Forms: "HOST", "HOST:PORT", "[::1]:PORT",
 /// "unix:/path".
 std::string perf_address(const std::string& text);
 

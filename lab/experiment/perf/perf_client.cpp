@@ -33,7 +33,8 @@ PerfLatency latency_of(std::vector<Nanos>& rounds) {
   PerfLatency latency;
   if (rounds.empty()) return latency;
   std::ranges::sort(rounds);
-  // Nearest-rank percentile of the latency, given in thousandths. The latency is half of the round-trip time.
+  // Returns a nearest-rank percentile of the latency. The argument is in thousandths: 500 is the median. The latency is
+  // half of the round-trip time.
   const auto at = [&](std::size_t thousandths) {
     const std::size_t rank = (rounds.size() * thousandths + 999) / 1000;
     return rounds[std::max<std::size_t>(rank, 1) - 1] / 2;
@@ -99,7 +100,7 @@ class Client {
     return perf::receive(stream_, kAnswer + settings_.limit, callbacks_.interrupted, drive);
   }
 
-  /// Returns how long the shortest batch takes at the rate of the latest transfer.
+  /// Returns the expected duration of a transfer's shortest batch, at the rate of the latest transfer.
   [[nodiscard]] Nanos would_take(Bytes bytes) const {
     return Nanos::from_seconds(slowest_ * static_cast<double>(bytes) * static_cast<double>(min_messages(bytes)));
   }
@@ -118,8 +119,8 @@ class Client {
     perf::send(stream_, perf::to_json(batch));
     end_->reserve(bytes);
     end_->prepare(batch, true);
-    // Waits until the server is ready. Does not drive the endpoint, since run() counts messages that arrive before it
-    // begins, but not their time.
+    // Waits until the server is ready. Does not drive the endpoint meanwhile: run() would count messages that arrive
+    // before it starts its clock, but not the time in which they arrive.
     receive();
     perf::Outcome outcome = end_->run(settings_.limit, settings_.every, [&] {
       if (const auto early = stream_.receive()) {
@@ -135,7 +136,7 @@ class Client {
     return outcome;
   }
 
-  /// Runs batches with more and more messages until one takes at least half of PerfSettings::time.
+  /// Runs batches with more and more messages until a batch takes at least half of PerfSettings::time.
   perf::Outcome grow(PerfTest test, Bytes bytes, std::uint64_t& messages) {
     const std::uint64_t min = test == PerfTest::latency ? 1 : min_messages(bytes);
     messages = bytes >= kUnderWay ? min : std::max<std::uint64_t>(min, test == PerfTest::latency ? 16 : 64);
@@ -236,7 +237,8 @@ PerfResults run_perf(const std::string& address, Nanos patience, const PerfPlace
   register_datapaths_once();
   check(place);
   StreamRole role = perf::kServerRole;
-  // Ports other than udp: and verbs: have addresses that no kernel knows, but new users give such an address as HOST.
+  // The kernel does not have the addresses of ports other than udp: and verbs:. A new user may give such an address as
+  // HOST.
   if (!place.device.starts_with("udp:") && !place.device.starts_with("verbs:"))
     role.reached = " through the kernel: HOST is an address of its kernel, not of its port";
   const auto stream =

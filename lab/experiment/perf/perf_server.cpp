@@ -16,10 +16,10 @@ using perf::Json;
 using perf::Refused;
 
 constexpr Nanos kLook{100'000'000};
-/// Maximum time that a client may stay silent between batches, since other clients wait until it has finished.
+/// Maximum time that a client may stay silent between batches, since other clients wait until this client has finished.
 constexpr Nanos kPatience{60'000'000'000};
 constexpr Nanos kBatchLimit{600'000'000'000};
-/// Maximum time for the client to open its endpoint: VFIO maps a NIC's memory page by page.
+/// Maximum time for the client to open its endpoint. Opening takes long if VFIO maps a NIC's memory, page by page.
 constexpr Nanos kOpeningPatience{60'000'000'000};
 
 class Session {

@@ -56,8 +56,8 @@ void make_network(const ReplayNetwork& wanted, Experiment& experiment) {
   fabric::check(network);
 }
 
-/// Assigns hosts in the order rank 0 of each job, rank 1 of each job, and so on. A dumbbell needs no assignment, since
-/// a job's two ranks are at its two sides.
+/// Assigns hosts to the ranks of job `number`. With n jobs, rank r of job j is on host r * n + j. A dumbbell needs no
+/// assignment, since a job's two ranks are at its two sides.
 void place(std::uint32_t number, Experiment& experiment, const std::string& file) {
   workload::Job& job = experiment.jobs[number];
   const std::uint32_t ranks = ranks_of(job);

@@ -63,12 +63,13 @@ struct Replay {
   std::vector<ReplayedTrace> traces;
 };
 
-/// Returns the experiment `settings` with the jobs of `request` in place of its own. If `own_network`, the network of
-/// `request` also replaces the experiment's. On a topology with n jobs, rank r of job j is on host r * n + j. Throws
-/// InputError if a trace is invalid, or if the network has too few hosts.
+/// Returns the experiment `settings`, with the jobs of `request` in place of the experiment's jobs. If `own_network`,
+/// also replaces the experiment's network by the network of `request`. On a topology with n jobs, rank r of job j is on
+/// host r * n + j. Throws InputError if a trace is invalid, or if the network has too few hosts.
 Replay make_replay(const ReplayRequest& request, Experiment settings, bool own_network);
 
-/// Returns a warning for each set of identical jobs that start at the same time. Such jobs may never separate.
+/// Returns a warning for each set of identical jobs that start at the same time. The bursts of such jobs may never
+/// separate.
 std::vector<std::string> warnings_of_ties(const Experiment& experiment);
 
 }  // namespace mltcp::experiment

@@ -68,8 +68,9 @@ void add_collectives(const ExecutionGraph& graph, const GraphPrograms& programs,
   }
 }
 
-/// Returns the length of a step: the length given by the trace, or else the time from the step's first node to its
-/// last. 0 if neither is known. Differences between the ranks' clocks are subtracted.
+/// Returns the length of a step, as given by the trace. If the trace gives no length, returns the time from the start
+/// of the step's first node to the end of its last node. Returns 0 if neither is known. Differences between the ranks'
+/// clocks are subtracted.
 Nanos recorded_length(const ExecutionGraph& graph, const GraphPrograms& programs, std::uint32_t step) {
   Nanos first = Nanos::never();
   Nanos corrected_first = Nanos::never();
@@ -151,7 +152,7 @@ ReplayResult summarize_replay(const ExecutionGraph& graph, const GraphPrograms& 
   const std::size_t iterations = iterations_with_times(programs, result);
   const std::size_t steps = programs.last_step - programs.first_step + 1;
   if (iterations == 0) {
-    // If there is only one step, it is the whole iteration.
+    // A single step lasts for the whole iteration.
     if (steps > 1 || result.iterations.empty()) return replay;
     replay.steps.push_back({graph.steps[programs.first_step].name,
                             recorded_length(graph, programs, programs.first_step),

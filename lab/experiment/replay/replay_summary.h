@@ -10,11 +10,13 @@
 
 namespace mltcp::experiment {
 
-/// Times of a rank's nodes in one iteration, by node. Nodes that were not replayed or do nothing have never().
+/// Times of a rank's nodes in one iteration, by node. The times of a node that was not replayed or does nothing are
+/// never().
 using NodeTimes = std::vector<TimeSpan>;
 
-/// Returns the times by program, for one of the iterations for which `result` has timelines. A node begins with its
-/// first operation. A node that only receives begins when the nodes that it waits for have ended.
+/// Returns the times of all nodes, by program. `iteration` is an index of the iterations for which `result` has
+/// timelines. A node begins with its first operation. A node that only receives begins when the nodes that it waits for
+/// have ended.
 std::vector<NodeTimes> node_times(const workload::ExecutionGraph& graph, const workload::GraphPrograms& programs,
                                   const JobResult& result, std::size_t iteration);
 /// Returns the number of iterations for which `result` has timelines.

@@ -18,9 +18,9 @@ struct DrawnReplay {
   const JobResult* result = nullptr;
 };
 
-/// Returns the nodes as complete events ("X"), from time 0: the replayed steps as they were recorded, and the last
-/// iteration of the replay that has timelines. Each rank has two processes, "JOB recorded: rank 0" and "JOB replayed:
-/// rank 0", with a thread for each lane.
+/// Returns the nodes as complete events ("X"), from time 0. Shows the replayed steps as they were recorded, and as they
+/// were replayed in the last iteration for which the job has timelines. Each rank has two processes, "JOB recorded:
+/// rank 0" and "JOB replayed: rank 0", with a thread for each lane.
 std::string replay_timeline(std::span<const DrawnReplay> jobs);
 
 }  // namespace mltcp::experiment

@@ -38,7 +38,7 @@ const SchemeSummary& reference(const ClusterFile& cluster) {
 
 std::string seconds_text(double seconds) { return fmt::format("{:.3g} s", seconds); }
 
-// Returns a change as text, such as "▲ 16% less time". The mark shows the direction of the change.
+// Returns a change as text, such as "▲ 16% less time". The mark is ▲ for better and ▼ for worse.
 std::string beside_text(double before, double now) {
   const Change change = change_of(before, now);
   if (change == Change::same) return "no difference";
@@ -101,7 +101,7 @@ std::string scheme_table(const ClusterFile& cluster) {
   const SchemeSummary& before = reference(cluster);
   const bool packets = cluster.level == "packet";
   const std::string than = fmt::format("vs {}", escaped(before.scheme));
-  // Each name includes quantity and unit, since two quantities have a mean and a p99 each.
+  // Each name includes quantity and unit, since completion times and slow-downs both have a mean and a p99.
   const std::vector<std::string> columns{"Scheme",
                                          "Job completion time, mean, s",
                                          fmt::format("Mean completion {}", than),

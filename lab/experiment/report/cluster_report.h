@@ -11,13 +11,14 @@
 
 namespace mltcp::experiment {
 
-/// Contents of the file that the page shows. The slow-downs of a run are their percentiles 0 to 100.
+/// Contents of the file that the page shows. ClusterRun::slowdowns contains the percentiles 0 to 100 of a run's
+/// slow-downs.
 struct ClusterFile : ClusterResults {
   std::vector<SchemeSummary> schemes;
 };
 
-/// Parses the text of a file; messages call it `file`. Throws InputError with one line that names file, position, cause
-/// and remedy.
+/// Parses the text of a file. Error messages use `file` as the file's name. Throws InputError with one line that names
+/// file, position, cause and remedy.
 ClusterFile parse_cluster(std::string_view text, const std::string& file);
 
 /// Renders the page. All names are escaped. Equal input gives identical bytes.

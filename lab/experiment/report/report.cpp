@@ -197,7 +197,7 @@ std::string legend_of(const nlohmann::json& chart) {
   return "<ul class=\"legend\">" + out + "</ul>\n";
 }
 
-// Returns the caption of a run's panel, with the numbers of the run.
+// Returns the caption of a run's panel: how long bursts overlap, and how many jobs send or communicate at once.
 std::string overlap_caption(const View& view, std::size_t run, TimeSpan span, std::string_view window) {
   if (view.blurred(run)) return fmt::format("{}, recorded too coarsely to show overlap", window);
   const auto shared = view.overlap(run, span);
@@ -214,8 +214,9 @@ int rows_height(std::size_t rows, int min) {
   return std::clamp(static_cast<int>(rows) * each + 46, min, 900);
 }
 
-/// Returns the text about the use of the link. For each policy, `shares` says how long jobs send simultaneously, and
-/// `counts` says how many jobs do. `recorded` is true if the numbers are from the link's record.
+/// Returns the text about the use of the link. `shares` and `counts` contain a text for each policy: for how long two
+/// or more jobs send simultaneously, and how many jobs do so. `recorded` is true if the numbers are from the link's
+/// record.
 std::string link_prose(const View& view, const std::vector<std::string>& shares, const std::vector<std::string>& counts,
                        bool recorded) {
   std::string out;
@@ -330,7 +331,7 @@ std::string explorer_section(const View& view, ChartList& charts, const SeriesCh
   for (std::size_t r = 0; r < view.results.runs.size(); ++r) {
     if (!view.has_usage(r) && !series.has_sent(r)) continue;
     by_connections |= !view.has_usage(r);
-    // The page opens with the first run of policy mltcp, in which the jobs interleave over time.
+    // The page first shows the first run of policy mltcp, because jobs interleave over time under this policy.
     const bool shown = !chosen && view.results.runs[r].policy == "mltcp";
     chosen |= shown;
     const auto shows =

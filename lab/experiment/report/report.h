@@ -2,8 +2,9 @@
 // under each policy.
 //
 // The page is a single file that loads nothing: style, script and data are embedded, and a Content-Security-Policy
-// forbids the rest. Titles, captions and tables are plain HTML, readable without JavaScript. page/charts.js draws the
-// charts, which can be saved as SVG, PNG or CSV, from data reduced to what a page can show (internal/report_charts.h).
+// forbids loading anything else. Titles, captions and tables are plain HTML, readable without JavaScript.
+// page/charts.js draws the charts, which can be saved as SVG, PNG or CSV, from data reduced to what a page can show
+// (internal/report_charts.h).
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@
 namespace mltcp::experiment {
 
 /// Renders the page, also for empty results. All names are escaped. Equal results give identical bytes. `series` may be
-/// null. Only those of its runs are drawn that belong to a run of `results` (see belongs()).
+/// null. The page shows only series that belong to a run of `results` (see belongs()).
 std::string render_report(const Results& results, const SeriesFile* series = nullptr);
 
 }  // namespace mltcp::experiment

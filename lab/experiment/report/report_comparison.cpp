@@ -127,7 +127,7 @@ std::vector<Policy> compared(const View& a, const View& b, const NamedResults& f
   return policies;
 }
 
-// Returns a ratio as text, such as "▼ 1.082 worse". `before` is the value of A.
+// Returns a ratio as text, such as "▼ 1.082 worse". `before` is the value of file A, `now` the value of file B.
 std::string ratio_text(double before, double now) {
   const Change change = change_of(before, now);
   const std::string ratio = fmt::format("{:.3f}", now / before);
@@ -152,7 +152,8 @@ std::string lead(const std::vector<Policy>& policies) {
   return "<ul class=\"lead\">" + out + "</ul>\n";
 }
 
-// Returns from when on jobs interleave, such as "iteration 7", "never (5%: 12)" or "never"; a dash if unknown.
+// Returns a text that says from when on jobs interleave, such as "iteration 7", "never (5%: 12)" or "never"; a dash if
+// unknown.
 std::string from_text(const RunSummary& summary) {
   if (!summary.several || !summary.slowdown) return "–";
   if (summary.interleaved) return fmt::format("iteration {}", *summary.interleaved);
@@ -243,7 +244,7 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
                        of.provenance->modified ? ", with changes" : "");
   });
   const auto virtual_time = [](const Run& run) { return run.datapath == "sim" || run.datapath == "flow"; };
-  // In virtual time the machine does not matter.
+  // In virtual time, results do not depend on the machine.
   if (!std::ranges::all_of(a.runs, virtual_time) || !std::ranges::all_of(b.runs, virtual_time))
     add("Machine", [](const Results& of) {
       const Provenance::Machine& machine = of.provenance->machine;
@@ -262,8 +263,8 @@ std::vector<Trait> other_traits(const Results& a, const Results& b) {
   return traits;
 }
 
-// Returns whether another row of the table shows this key. The runs contain most of these values, because options of
-// the command may override the file. ECN marking has its own row.
+// Returns whether another row of the table shows this key. Most values in these rows are from the runs, because options
+// of the command may override the file. ECN marking has its own row.
 bool is_shown_elsewhere(const std::string& key) {
   constexpr std::array<std::string_view, 8> keys{"name",       "cc",   "datapath",       "policies",
                                                  "iterations", "seed", "bottleneck.ecn", "topology.ecn"};

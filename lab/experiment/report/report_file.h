@@ -16,8 +16,8 @@ namespace mltcp::experiment {
 
 using ReportFile = std::variant<Results, SweepFile, ClusterFile, ScheduleResult>;
 
-/// Reads a file. Throws InputError with one line that names file, position, cause and remedy, if the file cannot be
-/// read, has an unknown schema or version, or violates its schema.
+/// Reads a file. Throws InputError if the file cannot be read, has an unknown schema or version, or violates its
+/// schema. The error is one line that names file, position, cause and remedy.
 ReportFile read_report_file(const std::filesystem::path& path);
 
 /// Parses `text` like read_report_file(). Messages use `name` as the file's name.
@@ -26,7 +26,7 @@ ReportFile parse_report_file(std::string_view text, const std::string& name);
 /// Returns the schema of the file, for example "mltcp.results/1".
 std::string_view schema_of(const ReportFile& file);
 
-/// Renders the file's page. `series` may be null, and is drawn only on pages of results.
+/// Renders the file's page. `series` may be null. Only pages of results show `series`.
 std::string render_page(const ReportFile& file, const SeriesFile* series = nullptr);
 
 }  // namespace mltcp::experiment

@@ -26,7 +26,7 @@ constexpr double kBelow = 58;   // space below a plot, for the strip of collisio
 constexpr double kSmall = 13;   // font size of most texts
 constexpr double kLegendRow = 22;
 constexpr std::size_t kColumns = 430;
-constexpr std::int64_t kIterations = 5;  // iterations of the slowest job that a panel shows
+constexpr std::int64_t kIterations = 5;  // number of the slowest job's iterations that a panel shows
 
 // Class names are short: b is background, i ink, s soft, l line. Bands and lines have j, c or p with a number. The
 // colours are those of report.css.
@@ -109,8 +109,8 @@ struct Panel {
   TimeSpan span;
 };
 
-// Returns windows of equal width that begin in the middle of each run. This is after the first collisions, which every
-// policy has, and before the end, when the jobs may have interleaved even under fair sharing.
+// Returns one window of each run, all of equal width. A window begins in the middle of its run. The first collisions,
+// which every policy has, are then over. Near the end of a run, jobs may have interleaved even under fair sharing.
 std::vector<Panel> panels_of(const View& view, const std::vector<std::size_t>& chosen) {
   Nanos slowest;
   Nanos width = Nanos::never();

@@ -100,7 +100,7 @@ struct Tally {
   std::size_t better = 0;
   std::size_t same = 0;
   std::size_t worse = 0;
-  std::size_t open = 0;  // number of better or worse points for which there are too few seeds to decide
+  std::size_t open = 0;  // number of better or worse points with too few seeds to be certain
   std::string beside;
   double best = 0;  // maximum share of time saved at a point
   double worst = 0;
@@ -197,7 +197,7 @@ std::string chart(const SweepFile& sweep, const std::vector<std::size_t>& factor
       series[p]["v"].push_back(known ? Json(row->slowdown.mean) : Json());
       series[p]["ci"].push_back(known && row->slowdown.ci95 ? Json(*row->slowdown.ci95) : Json());
       if (!known) continue;
-      // Confidence intervals from few seeds may be wider than everything else on the chart, so they are cut off.
+      // Confidence intervals from few seeds may be much wider than the rest of the chart, so the chart cuts them off.
       const double ci = std::min(row->slowdown.ci95.value_or(0), kMaxInterval);
       range.add(std::max(row->slowdown.mean - ci, 1 - kMaxInterval));
       range.to = std::max(range.to, row->slowdown.mean + ci);
@@ -240,15 +240,15 @@ std::optional<std::string> only_policy(const SweepFile& sweep) {
   return policies.front();
 }
 
-// Returns whether a point sets this key of the experiment, a part of the key, or a key that contains it.
+// Returns whether a point sets `key`, a part of `key`, or a key that contains `key`.
 bool set_by_a_point(const SweepFile& sweep, const std::string& key) {
   return std::ranges::any_of(sweep.set, [&](const std::string& set) {
     return set == key || set.starts_with(key + ".") || key.starts_with(set + ".");
   });
 }
 
-// Returns the paragraph "The same everywhere" with constant values of the sweep, and the experiment's settings of the
-// network and of the run. It omits the jobs' settings, which would be too long.
+// Returns the paragraph "The same everywhere". It lists the constant values of the sweep, and the experiment's settings
+// of the network and of the run. The jobs' settings are omitted, because they would be too long.
 std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
   std::vector<std::string> settings;
   const auto add = [&](const std::string& key, const std::string& value) {
@@ -272,7 +272,8 @@ std::string everywhere(const SweepFile& sweep, const std::vector<std::size_t>& f
 std::string rows_table(const SweepFile& sweep, const std::vector<std::size_t>& factors) {
   std::vector<std::string> columns;
   for (const std::size_t f : factors) columns.push_back(breakable(sweep.factors[f]));
-  // Omits the column of a single policy, unless no factor varies and rows have no other name.
+  // Omits the policy column if all rows have the same policy. If no factor varies, the column stays as the name of each
+  // row.
   const bool policies = factors.empty() || !only_policy(sweep);
   if (policies) columns.emplace_back("Policy");
   columns.insert(columns.end(), {"Slow-down", "vs fair", "Slow-down, 2nd half", "Slow-down, p99", "Interleaved",

@@ -21,7 +21,7 @@ inline constexpr std::string_view kSweepSchema = "mltcp.sweep/1";
 struct SweepFile {
   struct Point {
     std::vector<std::string> values;  ///< value of each factor
-    std::vector<SweepRow> rows;       ///< SweepRow::same is not in the file
+    std::vector<SweepRow> rows;       ///< rows without SweepRow::same, which the file does not contain
     std::size_t missing = 0;          ///< number of seeds without a record
     std::vector<std::pair<std::uint64_t, std::string>> failures;
   };
@@ -33,8 +33,8 @@ struct SweepFile {
   std::optional<Provenance> provenance;
 };
 
-/// Parses the text of a file; messages call it `file`. Throws InputError with one line that names file, position, cause
-/// and remedy.
+/// Parses the text of a file. Error messages use `file` as the file's name. Throws InputError with one line that names
+/// file, position, cause and remedy.
 SweepFile parse_sweep(std::string_view text, const std::string& file);
 
 /// Renders the page. All names are escaped. Equal input gives identical bytes.

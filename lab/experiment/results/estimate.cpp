@@ -8,8 +8,9 @@
 namespace mltcp::experiment {
 namespace {
 
-// Returns the 97.5% quantile of Student's t distribution. Up to 10 degrees of freedom it is from a table. Above, it is
-// from the expansion of Cornish and Fisher in 1/n (Abramowitz and Stegun, 26.7.5), which is then exact to four digits.
+// Returns the 97.5% quantile of Student's t distribution. Up to 10 degrees of freedom, the quantile is from a table.
+// For n > 10, it is from the expansion of Cornish and Fisher in 1/n (Abramowitz and Stegun, 26.7.5), which is then
+// exact to four digits.
 double student_t(std::size_t degrees) {
   constexpr std::array<double, 10> table{12.7062, 4.3027, 3.1824, 2.7764, 2.5706,
                                          2.4469,  2.3646, 2.3060, 2.2622, 2.2281};

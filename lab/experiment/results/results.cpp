@@ -20,7 +20,7 @@ namespace mltcp::experiment {
 namespace {
 
 using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;  // fields of a written file keep the order they are set in
+using OrderedJson = nlohmann::ordered_json;  // keeps fields in the order in which they are set
 
 constexpr double kWide = 0.05;  // the tolerance of interleaved_from_5pct
 
@@ -45,8 +45,9 @@ void derive_slowdown(JobResult& job) { job.slowdown = ratio(job.mean, job.isolat
 // Data of one job for interleaved_from(): counts of slow iterations.
 struct SlowIterations {
   std::vector<std::size_t> later;  // [i]: number of slow iterations among i, i+1, ...; one element more than iterations
-  std::size_t after_last_pair = 0;  // 1 + index of the last slow iteration that directly follows a slow iteration
-  std::vector<Nanos> ends;          // end times of the slow iterations
+  // 1 + index of the last slow iteration that directly follows a slow iteration. 0 if there is none.
+  std::size_t after_last_pair = 0;
+  std::vector<Nanos> ends;  // end times of the slow iterations
 
   SlowIterations(const JobResult& job, double tolerance) : later(job.iterations.size() + 1) {
     const double limit = static_cast<double>(job.isolated.count) * (1.0 + tolerance);
@@ -150,8 +151,8 @@ void summarize(Run& run, InterleaveRule rule) {
 
 namespace {
 
-/// Returns the number of the first bin that starts in [from, to), and the number of jobs that use the link in each bin.
-/// The bins end at `to` or with the last bin of any job. See overlap_share().
+/// Returns the number of the first bin that starts in [from, to), and for each bin from there on, the number of jobs
+/// that use the link. The bins end at `to` or with the last bin of any job. See overlap_share().
 std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usage, Nanos from, Nanos to) {
   if (usage.bin.count <= 0 || to <= from) return {};
   const auto bin_at = [&](Nanos time) {  // the first bin that starts at `time` or later
@@ -159,7 +160,7 @@ std::pair<std::size_t, std::vector<std::uint32_t>> users_by_bin(const Usage& usa
     return static_cast<std::size_t>(count / usage.bin.count + (count % usage.bin.count != 0 ? 1 : 0));
   };
   const std::size_t first = bin_at(from);
-  std::size_t used = 0;  // no job has bins from here on
+  std::size_t used = 0;  // maximum number of bins of a job
   for (const auto& [name, bins] : usage.jobs) used = std::max(used, bins.size());
   const std::size_t last = std::min(bin_at(to), used);
   if (first >= last) return {};
@@ -263,7 +264,7 @@ namespace {
 constexpr TextFile kResultFile{"a file that `mltcp run --json FILE` wrote", std::size_t{1} << 30};
 }  // namespace
 
-// Derives fields that were added after the first version, if they are missing; called by read() (json_fields.h).
+// complete() derives missing fields that were added after the first version. read() (json_fields.h) calls it.
 
 static void complete(const JsonObject& json, JobResult& job) {
   if (job.starts.size() != job.iterations.size())
@@ -274,7 +275,7 @@ static void complete(const JsonObject& json, JobResult& job) {
   if (!json.has("second_half_p99_ns")) job.second_half_p99 = iteration_stats(job.iterations).second_half_p99;
   for (const auto& [key, from] : {std::pair{"interleaved_from", job.interleaved_from},
                                   std::pair{"interleaved_from_5pct", job.interleaved_from_5pct}})
-    // Records of sweeps have no iterations, so their indices cannot be checked.
+    // Records of sweeps contain no iterations, so an index of an iteration cannot be checked.
     if (from && !job.iterations.empty() && *from >= job.iterations.size())
       json.fail(json.path_of(key), fmt::format("is not one of the {} iterations", job.iterations.size()));
   if (json.has("iteration_compute_ns") && job.iteration_compute.size() != job.iterations.size())

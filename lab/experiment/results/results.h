@@ -3,7 +3,7 @@
 // The structs mirror the JSON file. Where a member's name differs from the field's, the comment names the field. Fields
 // may be added but are never renamed, and readers ignore unknown fields. Fields added after the first version may be
 // absent. Readers then derive them or leave their default values. Times are whole nanoseconds relative to the start of
-// the run, 0 to 2^60 (36 years). JSON readers represent those below 2^53 (104 days) exactly.
+// the run, 0 to 2^60 (36 years). JSON readers represent times below 2^53 ns (104 days) exactly.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct ReplayResult {
   struct Step {
     std::string name;  ///< name in the trace; may be empty
     Nanos recorded;    ///< recorded_ns: length in the trace; 0 if unknown
-    Nanos replayed;    ///< replayed_ns: mean length in the latest iterations
+    Nanos replayed;    ///< replayed_ns: mean length in the replay
     bool operator==(const Step&) const = default;
   };
   struct Collective {
@@ -53,7 +53,7 @@ struct ReplayResult {
     std::uint64_t count = 0;  ///< number per iteration; a collective counts once, not once per rank
     Bytes bytes = 0;          ///< sum of the sizes in the trace
     Nanos recorded;           ///< recorded_ns: mean length in the trace, with waits for other ranks; 0 if unknown
-    Nanos replayed;           ///< replayed_ns
+    Nanos replayed;           ///< replayed_ns: mean length in the replay
     /// Mean over collectives and ranks of |replayed - recorded| / recorded; 0 if lengths are unknown.
     double mean_error = 0;
     bool operator==(const Collective&) const = default;
@@ -68,8 +68,8 @@ struct ReplayResult {
 /// Results of one job of a run.
 struct JobResult {
   std::string name;  ///< unique within the run
-  /// isolated_ns: iteration time of the job alone on the same network, without jitter. Median of up to 6 iterations; 0
-  /// if unknown.
+  /// isolated_ns: iteration time of the job in isolation on the same network, without jitter. Median of up to 6
+  /// iterations; 0 if unknown.
   Nanos isolated;
   std::vector<Nanos> starts;      ///< start_ns: start time of each iteration, ascending
   std::vector<Nanos> iterations;  ///< iteration_ns: duration of each iteration; as many as `starts`
@@ -80,7 +80,7 @@ struct JobResult {
   Bytes bytes = 0;                ///< application bytes delivered in `iterations`
   std::uint64_t retransmitted_packets = 0;  ///< packets retransmitted until the end of the last of `iterations`
 
-  double slowdown = 0;     ///< mean / isolated; 1 means as in isolation; 0 if mean or isolated is unknown
+  double slowdown = 0;     ///< mean / isolated; 1 if not slowed down; 0 if `mean` or `isolated` is unknown
   Nanos second_half_mean;  ///< second_half_mean_ns: mean of the second half of `iterations`
   Nanos second_half_p99;   ///< second_half_p99_ns
   std::optional<std::uint64_t> interleaved_from;  ///< see interleaved_from() below; null if never
@@ -95,11 +95,12 @@ struct JobResult {
   /// iteration_compute_ns: compute time of each of `iterations`. Empty for a job without jitter, whose compute time is
   /// always `compute`.
   std::vector<Nanos> iteration_compute;
-  std::string cc;     ///< congestion control of the job; empty if it is the run's
+  std::string cc;     ///< congestion control of the job; empty if the job uses the run's congestion control
   Nanos gate_waited;  ///< gate_waited_ns: total time that communication phases waited for slots; not written if 0
   std::uint64_t gate_corrections = 0;  ///< number of times that a drift from the job's slot was corrected
-  std::string plan_dropped;  ///< why the job's plan was dropped: "stale", "misfit" or "removed"; empty if it was not
-  bool unaware = false;      ///< true if no policy was applied to the job; interleaved_from() ignores such jobs
+  /// Why the job's plan was dropped: "stale", "misfit" or "removed"; empty if it was not dropped.
+  std::string plan_dropped;
+  bool unaware = false;  ///< true if no policy was applied to the job; interleaved_from() ignores such jobs
   /// communication_ns: duration of an iteration's collective. It begins when a rank has finished its compute phase and
   /// ends when the rank's part is done, so it includes waits for slower ranks, but not waits for a slot. Mean over
   /// ranks and iterations, as in nccl-tests. This value and the two bandwidths exist only for patterns that are a
@@ -108,8 +109,7 @@ struct JobResult {
   Rate algorithm_bandwidth{};            ///< algorithm_bandwidth_bps: the pattern's size / `communication`
   Rate bus_bandwidth{};                  ///< bus_bandwidth_bps: algorithm_bandwidth * bus_factor()
   std::optional<ReplayResult> replay{};  ///< comparison with the trace, if the job replays one; otherwise not written
-  /// For each rank, when each operation of the latest iterations began and ended (see Job::timeline). Not written to
-  /// files.
+  /// For each rank, when each operation of the last Job::timeline iterations began and ended. Not written to files.
   std::vector<std::vector<TimeSpan>> timelines{};
   /// Results by rank if ranks execute iterations separately; otherwise empty and not written.
   std::vector<RankTimes> ranks{};
@@ -202,19 +202,20 @@ struct ScheduleSummary {
     bool operator==(const Slot&) const = default;
   };
   std::uint64_t links = 0;      ///< number of links that several jobs share
-  double score = 1;             ///< mean score of these links; 1 if fully compatible; may be negative
-  double upper_bound = 1;       ///< score that no time shifts can exceed
+  double score = 1;             ///< mean score of the shared links; 1 if fully compatible; may be negative
+  double upper_bound = 1;       ///< upper bound of the score for any time shifts
   bool optimal = true;          ///< true if the score is proven to equal upper_bound
   double stretch = 0;           ///< maximum over the jobs of slot period / isolated iteration time - 1
   std::uint64_t replanned = 0;  ///< number of times that new slots were computed because a job missed its old slots
-  /// `unplanned_jobs`: number of jobs that share links but have no slots.
+  /// unplanned_jobs: number of jobs that share links but have no slots.
   std::uint64_t unplanned = 0;
   std::vector<Slot> slots;  ///< final slots, in the order of their jobs; absent from older files
   /// Jobs without slots at the end, except unaware jobs. Such a job shares no link, no slots suit it, or it lost its
   /// slots.
   std::vector<std::string> without_slots;
   std::vector<std::string> reasons;  ///< why each job in without_slots has no slots; absent from older files
-  std::uint64_t repaired = 0;        ///< number of times that slots were moved for a job that had missed its own slot
+  /// Number of times that a job's slots were moved because the job had missed its slot.
+  std::uint64_t repaired = 0;
   /// True if some slots or repairs were not tried because of the work limit. Not written if false.
   bool cut_off = false;
 };
@@ -290,9 +291,9 @@ struct InterleaveRule {
 /// 0 or the end of a slow iteration of some job.
 ///
 /// With an outlier fraction f, slow iterations of a job after t are tolerated if they are at most the share f of its
-/// iterations after t. A job's first iteration after t must not be slow, and no slow iteration may follow another slow
-/// one. The reason is that noise affects single iterations, while jobs that still collide are slow several times in a
-/// row.
+/// iterations after t. A job's first iteration after t must not be slow, and no slow iteration may directly follow a
+/// slow one. The reason is that noise affects single iterations, while jobs that still collide are slow several times
+/// in a row.
 std::vector<std::optional<std::uint64_t>> interleaved_from(std::span<const JobResult> jobs,
                                                            InterleaveRule rule = InterleaveRule::virtual_time());
 
@@ -305,15 +306,15 @@ void summarize(Run& run, InterleaveRule rule = InterleaveRule::virtual_time());
 ///
 /// A job uses the link in a bin if it sends at least 5% of what it sends in its fullest bin of the run. This excludes
 /// control packets and stray retransmissions. A bin is busy if any job uses the link in it. Only bins that start in
-/// [from, to) count. The result is empty if nothing was recorded or no such bin is busy.
+/// [from, to) count. The result is empty if nothing was recorded or none of these bins is busy.
 std::optional<double> overlap_share(const Usage& usage, Nanos from, Nanos to);
 /// Returns the mean number of jobs that use the link in a busy bin, by the rule of overlap_share(); at least 1. Unlike
-/// overlap_share(), it distinguishes two overlapping jobs from thirty. Empty if overlap_share() is empty.
+/// overlap_share(), this mean distinguishes two overlapping jobs from thirty. Empty if overlap_share() is empty.
 std::optional<double> mean_users(const Usage& usage, Nanos from, Nanos to);
 /// Returns when two or more jobs use the link simultaneously, by the rule of overlap_share(). The spans consist of
 /// whole bins, and are ascending, disjoint and not adjacent.
 std::vector<TimeSpan> overlap_spans(const Usage& usage, Nanos from, Nanos to);
-/// Returns the minimum number of bytes in a bin for which the job counts as using the link. `bins` are all bins of the
+/// Returns the minimum number of bytes in a bin for which a job counts as using the link. `bins` are all bins of this
 /// job in the run.
 double min_of_a_burst(std::span<const Bytes> bins);
 
@@ -328,9 +329,9 @@ bool disturbed(const Run& run);
 /// fails, the stream's state shows the error.
 void write_json(const Results& results, std::ostream& out);
 
-/// Reads the file. Throws InputError with one line that names file, position, cause and remedy, if the file cannot be
-/// read, is not JSON, has another schema, lacks or mistypes a field of the first version, or has a value that is out of
-/// range.
+/// Reads the file. Throws InputError if the file cannot be read, is not JSON or has another schema. Also throws it if a
+/// field of the first version is missing, or if a field has the wrong type or is out of range. The error is one line
+/// that names file, position, cause and remedy.
 Results read_json(const std::filesystem::path& path);
 
 /// Parses `text` like read_json(). Messages use `name` as the file's name.

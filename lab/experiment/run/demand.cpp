@@ -37,8 +37,8 @@ double moved(const Burst& a, const Burst& b) {
 
 }  // namespace
 
-// Joins the neighbours whose joining changes the demand least. Changes are computed once, for the initial neighbours.
-// Computing them again after each joining would take too long for 100,000 bursts.
+// Joins the pairs of neighbours where joining changes the demand least. The changes are computed once, for the initial
+// neighbours. To compute the changes again after each joining would take too long for 100,000 bursts.
 bool limit_bursts(std::vector<Burst>& bursts, std::size_t max) {
   if (bursts.size() <= max) return false;
   std::vector<std::size_t> order(bursts.size() - 1);

@@ -1,5 +1,5 @@
-// A job's ideal demand on a link. Each transfer begins at its time in the iteration. Overlapping transfers queue one
-// behind the other. A transfer takes only the time that the link's rate requires.
+// A job's ideal demand on a link. A transfer begins at its time in the iteration, or later if the previous transfer is
+// not yet complete. It takes only the time that the link's rate requires.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace mltcp::experiment {
 /// least, and a warning is given.
 inline constexpr std::size_t kMaxBursts = 100;
 
-/// Merges adjacent bursts until there are at most `max`. Returns whether there were more.
+/// Merges adjacent bursts until there are at most `max`. Returns whether bursts were merged.
 bool limit_bursts(std::vector<scheduler::Burst>& bursts, std::size_t max = kMaxBursts);
 
 /// Returns the transfers of an iteration as a demand. If there are more than kMaxBursts bursts, some are merged with
 /// neighbours at their mean rate. `joined` may be null; otherwise it is set to whether bursts were merged.
 scheduler::Demand demand_of(const workload::Job& job, Rate link, bool* joined = nullptr);
 
-/// Returns the demand of one of the job's workers on a link, if an iteration takes `period`.
+/// Returns the demand of one of the job's workers on a link, for iterations of length `period`.
 scheduler::Demand demand_of(const workload::Job& job, Nanos period);
 
 }  // namespace mltcp::experiment

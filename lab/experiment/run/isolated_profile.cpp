@@ -17,14 +17,15 @@
 namespace mltcp::experiment {
 namespace {
 
-// Number of iterations that is enough for a median.
+// Maximum number of iterations of a profile; enough for a median.
 constexpr std::uint32_t kMaxIterations = 7;
-// A bin of a meter is short compared with an iteration, and long compared with a packet. Within a bin, bunches of
-// packets do not count as demand.
+// A bin of a meter is short compared with an iteration, so that bins show bursts. It is long compared with a packet, so
+// that single bunches of packets do not count as demand.
 constexpr std::int64_t kBinsPerIteration = 512;
 constexpr std::int64_t kPacketsPerBin = 16;
 
-/// Returns for each job the first identical job. On a topology no two jobs are identical, since hosts and paths differ.
+/// Returns for each job the number of the first job that is identical to it. On a topology no two jobs are identical,
+/// since hosts and paths differ.
 std::vector<std::size_t> representatives(const Experiment& experiment) {
   std::vector<std::size_t> all(experiment.jobs.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -97,7 +98,7 @@ scheduler::Demand demand_in(const Metered& usage, Nanos start, Nanos period) {
   // Starts at the next bin edge, since the bin before this edge contains the end of the previous iteration.
   const Nanos edge((start.count + bin.count - 1) / bin.count * bin.count);
   if (period > bin * 2) return moved(scheduler::fold(bytes, bin, edge, period), edge - start);
-  // If the iteration is this short, only its mean rate is known.
+  // For an iteration of at most two bins, only the mean rate is known.
   const double sent = std::accumulate(bytes.begin(), bytes.end(), 0.0);
   const double mean = 8 * sent / (bin.seconds() * static_cast<double>(bytes.size()));
   return {period, {{Nanos(0), period, Rate(static_cast<std::uint64_t>(std::ceil(mean)))}}};
@@ -144,7 +145,8 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
   const JobResult& result = run.jobs.front();
   const auto times = std::span(result.iterations).subspan(1);
   profile.period = iteration_stats(times).p50;
-  // If the bottleneck was not measured, assumes its ideal use, with additional time at the end of the iteration.
+  // If the bottleneck was not measured, assumes the job's ideal demand. If the iteration took longer than ideal, the
+  // last burst is extended by the difference.
   if (!measured && !experiment.topology) {
     if (job.rate.is_zero()) job.rate = experiment.bottleneck.rate;
     scheduler::Demand demand = demand_of(job, experiment.bottleneck.rate);

@@ -16,8 +16,8 @@
 namespace mltcp::experiment {
 
 struct Profile {
-  /// A link that carries the job's data. Time 0 of the demand is the start of an iteration. The period of the demand is
-  /// that of the profile.
+  /// A link that carries the job's data. Time 0 of the demand is the start of an iteration. The demand has the same
+  /// period as the profile.
   struct Use {
     std::size_t link = 0;  ///< index in JobNetwork::links()
     std::string name;
@@ -41,7 +41,7 @@ Profile with_compute(const Profile& profile, Nanos compute);
 using ProfileProgress = std::function<void(double fraction, const std::string& job)>;
 
 /// Returns the number of iterations that profile_jobs() runs for each set of identical jobs. The profile ignores the
-/// first of these iterations, because of its slow start.
+/// first of these iterations, because it includes slow start.
 std::uint32_t profile_iterations(const Experiment& experiment);
 
 /// Returns the cost of profile_jobs(), in the unit of work_of().

@@ -23,19 +23,19 @@ constexpr int kMarginHalvings = 5;
 // Maximum number of connected jobs for which longer slots are searched.
 constexpr std::size_t kMaxJobsWithMargin = 64;
 
-// Even without jitter, the first iteration is late because of its slow start.
+// Slots need slack even without jitter, because slow start makes the first iteration late.
 constexpr double kMinSlack = 0.001;
 // Lateness up to this share of the period is not repaired, because detecting it takes about as long as the overlap that
 // it causes.
 constexpr double kMinTolerance = 0.01;
-// Error of forecasts as a share of an iteration; forecasts do not model packets. If the difference is within this
-// error, slots are used, because their effect is certain.
+// Error of forecasts as a share of an iteration; forecasts do not model packets. If forecasts with and without slots
+// differ by at most this error, slots are used, because their effect is certain.
 constexpr double kForecastError = 0.01;
 // If jobs overlap even in their slots, lateness spreads among them and forecasts are less accurate. Such slots must
 // save at least this share of the cost of sharing.
 constexpr double kMinSaving = 0.25;
 
-/// Number of step meetings for which one node of the solver counts (scheduler/problem.h).
+/// Number of step meetings that count as one node of the solver (scheduler/internal/search.cpp).
 constexpr std::uint64_t kMeetingsPerNode = 64;
 
 /// Jobs that share links, directly or through other jobs.
@@ -100,8 +100,8 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
   return result;
 }
 
-/// Sets `delays`, the delay of each job's start, so that its iterations begin at the solution's shift plus a common
-/// shift. Returns the common shift.
+/// Sets `delays`, the delay of each job's start, so that the job's iterations begin at the solution's shift plus a
+/// common shift. Returns the common shift.
 Nanos min_delays(const Component& component, const scheduler::Solution& solution, std::span<const workload::Job> jobs,
                  std::vector<Nanos>& delays) {
   double min = -1;
@@ -161,9 +161,9 @@ double lowest_score(const scheduler::Solution& solution) {
   return score;
 }
 
-/// Returns the maximum room in addition to `slack`. Slots do not pay if they cost more than sharing. Slots longer than
-/// twice an iteration do not pay either, because jobs that need them keep the link busy all the time, with or without
-/// slots.
+/// Returns the maximum share of the period by which slots may be longer than with `slack`. Slots do not pay if they
+/// cost more than sharing. Slots longer than twice an iteration do not pay either. Jobs that need such slots keep the
+/// link busy all the time, with or without slots.
 double max_margin(double slack, const Forecast& sharing) {
   return std::clamp(sharing.mean - 1, 0.0, scheduler::kMaxSlack - slack);
 }
@@ -207,8 +207,8 @@ class Planning {
     Candidate best = candidate(needed);
     if (settings_.slack) return best;
     if (lowest_score(best.solution) >= 1 && best.solution.slots.within_limit) return best;
-    // Tries slots that are long enough for the whole demand. If there are none, tries slots that are longer, but not
-    // long enough, because they may cost less than the overlaps that they avoid.
+    // Tries slots that are long enough for the whole demand. If no length is enough, tries slots that are only somewhat
+    // longer. They may cost less than the overlaps that they avoid.
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
     const double max = max_margin(needed, sharing_);
@@ -219,7 +219,7 @@ class Planning {
       if (worth != best.objection.empty() ? worth : cost(other) < cost(best)) best = std::move(other);
     };
     if (enough > 0) {
-      exhausted();  // sets cut_off_ at the work limit, since less room might have sufficed
+      exhausted();  // sets cut_off_ if the work limit is reached, since shorter slots might have sufficed
       take_better(candidate(needed + enough));
       return best;
     }
@@ -230,8 +230,8 @@ class Planning {
   }
 
  private:
-  /// Returns the forecast without slots. Under MLTCP, slots must pay compared with MLTCP alone and with fair sharing,
-  /// so this is the better of both.
+  /// Returns the forecast without slots. Under MLTCP, slots must pay compared with MLTCP without slots, and compared
+  /// with fair sharing. So mean and tail are each the minimum of both forecasts.
   [[nodiscard]] Forecast without_slots() const {
     Forecast fair = forecast_sharing(component_.problem, forecast_jobs_, std::nullopt);
     if (!options_.sharing) return fair;
@@ -262,8 +262,8 @@ class Planning {
     result.solution = scheduler::solve(component_.problem, options);
     work_ += result.solution.nodes * kMeetingsPerNode;
     if (!settings_.slack && result.solution.score < 1 && !exhausted()) {
-      // The search for robust slots leaves less work for improving the score. So also tries a search that ignores
-      // robustness, as margin_for() does.
+      // A search for robust slots has less work left for improving the score. So candidate() also tries a search that
+      // ignores robustness, as margin_for() does.
       options.robust = false;
       scheduler::Solution other = scheduler::solve(component_.problem, options);
       work_ += other.nodes * kMeetingsPerNode;
@@ -272,8 +272,8 @@ class Planning {
     result.timetable = std::make_shared<const scheduler::Timetable>(component_.problem, result.solution.slots, held_);
     make_plans(result);
     if (repaired_ && lowest_score(result.solution) < 1 && result.solution.slots.within_limit) {
-      // The solver considers the whole circle, but jobs that overlap in their first slots are all late from then on. So
-      // tries disjoint first slots, too.
+      // The solver considers the whole circle, not only first slots. But jobs that overlap in their first slots are all
+      // late from then on. So candidate() also tries disjoint first slots.
       Candidate apart = result;
       part_first_slots(apart);
       make_plans(apart);

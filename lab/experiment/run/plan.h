@@ -19,9 +19,9 @@
 // this: all slots are lengthened by the minimum share for which the score is 1.
 //
 // Slots are only used where they pay. Iteration times with and without slots are predicted (plan_forecast.h), and jobs
-// get slots only if neither mean nor tail is worse with slots. Several variants are compared: slots as they are, and
-// longer slots. If the score is below 1, initial slots that overlap are also compared with disjoint initial slots. The
-// reason is that the solver considers the whole circle, but jobs that have collided once are late from then on.
+// get slots only if neither mean nor tail is worse with slots. Several variants are compared: slots of minimum length,
+// and longer slots. If the score is below 1, initial slots that overlap are also compared with disjoint initial slots.
+// The reason is that the solver considers the whole circle, but jobs that have collided once are late from then on.
 #pragma once
 
 #include <memory>
@@ -64,7 +64,7 @@ struct PlanOptions {
 };
 
 /// Maximum number of connected jobs whose slots are repaired. The cost of repairs grows at least with the square of
-/// this number. Larger groups rely on the gates alone.
+/// this number. Larger groups have no repairs and rely on the gates.
 inline constexpr std::size_t kMaxRepairedJobs = 24;
 
 /// Work limit for trying slots for a group of connected jobs. The unit is a step meeting examined by the solver; the
@@ -88,7 +88,7 @@ struct Schedule {
   /// slots pay.
   std::vector<std::optional<PhasePlan>> slots;
   std::vector<std::string> reasons;  ///< why each job has no slots; empty for a job that has slots
-  /// Group of each job; equal for jobs that share links, directly or through other jobs.
+  /// Number of each job's group. Jobs that share links, directly or through other jobs, have the same group.
   std::vector<std::size_t> groups;
   std::vector<Group> planned;  ///< data of each group, indexed by `groups`
   std::vector<Nanos> delays;   ///< delay of each job's start, so that the job begins on its slot
@@ -100,9 +100,9 @@ struct Schedule {
 double slack_for(double sigma, double tolerance);
 
 /// Returns the minimum share, up to `max`, by which slots must be longer than with `options` for a score of 1. Returns
-/// 0 if the score is already 1, if no share suffices, if none was found within kMaxPlanWork, and for more than 64 jobs.
-/// The share is found by search, so it may be slightly too large. `work` may be null; otherwise it is the work done so
-/// far, and is increased.
+/// 0 if the score is already 1, if no share up to `max` suffices, or if there are more than 64 jobs. Also returns 0 if
+/// the search reaches kMaxPlanWork before it finds a share. The share is found by search, so it may be slightly too
+/// large. `work` may be null; otherwise it is the work done so far, and is increased.
 double margin_for(const scheduler::Problem& problem, const scheduler::SolveOptions& options, double max,
                   std::uint64_t* work = nullptr);
 
@@ -112,8 +112,8 @@ double slack_for(const ScheduleSettings& settings, std::span<const workload::Job
                  std::span<const Profile> profiles);
 
 /// Plans the slots of all jobs. `jobs` (with their start times) and `profiles` have one entry per job. A common shift
-/// of all jobs does not change the plan, so the shift is chosen that delays the jobs' starts least. Throws InputError
-/// if the uncertainty of the clocks exceeds what the slots' tolerance allows.
+/// of all jobs does not change the plan, so plan_jobs() chooses the shift that delays the starts of jobs least. Throws
+/// InputError if the uncertainty of the clocks exceeds what the slots' tolerance allows.
 Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::Job> jobs,
                    std::span<const Profile> profiles, const PlanOptions& options = {});
 

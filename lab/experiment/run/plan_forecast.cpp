@@ -17,12 +17,13 @@ constexpr std::size_t kJittersTried = 3;  // number of replays with slots, with 
 constexpr std::size_t kMaxSegments = 64;  // maximum number of segments of an iteration
 constexpr std::size_t kStepsOfFunction = 16;
 // A replay ends after kEnoughSteps if each job has completed kFewestIterations, and always after kMaxWork. The results
-// of the completed iterations are used. A step costs as much work as there are jobs.
+// of the completed iterations are used. The work of a step is the number of jobs.
 constexpr std::size_t kFewestIterations = 4;
 constexpr std::size_t kEnoughSteps = 100'000;
 constexpr double kMaxWork = 2e7;                       // maximum of steps times jobs in one replay
-constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // maximum work of repairs in one replay: 1 to 2 seconds
-constexpr double kMinSpeed = 0.1;                      // minimum speed of a silence that jitter makes longer
+constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // maximum work of repairs in one replay; takes 1 to 2 seconds
+// Minimum length of a silence with jitter, as a share of its usual length.
+constexpr double kMinSpeed = 0.1;
 
 /// A part of an iteration with constant demand.
 struct Segment {
@@ -52,7 +53,7 @@ std::vector<Segment> segments_of(const scheduler::Problem& problem, std::uint32_
           edges.push_back(burst.to.seconds());
         }
   std::ranges::sort(edges);
-  // Merges edges that are closer than this time, since measured demands have many bursts.
+  // If there are too many edges, merges edges that are closer than `min`. Measured demands have many bursts.
   const double min = period / static_cast<double>(kMaxSegments);
   std::vector<double> kept{0};
   for (const double edge : edges)
@@ -147,7 +148,7 @@ class Replay {
     sum.jobs.resize(jobs_.size());
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       std::vector<double>& lengths = states_[j].lengths;
-      // An unfinished iteration takes at least as long as it has taken so far.
+      // Counts an unfinished iteration with its time so far, if this time exceeds the period.
       if (states_[j].running && now_ - states_[j].start > jobs_[j].period) lengths.push_back(now_ - states_[j].start);
       if (lengths.empty()) {
         sum.known = false;
@@ -263,7 +264,7 @@ class Replay {
     }
   }
 
-  /// Returns the time until something changes for the job.
+  /// Returns the time in seconds until the job's next event.
   [[nodiscard]] double until(std::size_t j) const {
     const State& state = states_[j];
     if (!state.running) return state.begins - now_;
@@ -304,7 +305,8 @@ class Replay {
       for (const auto& [link, share] : segment.asks) weights[link] += open_.back().second;
     }
     while (!open_.empty()) {
-      // Computes each job's speed if it gets its part of each link. Jobs that get their whole demand are settled first.
+      // Computes each job's speed if the job gets its part of each link. Jobs that get their whole demand are settled
+      // first.
       double slowest = std::numeric_limits<double>::infinity();
       bool any_satisfied = false;
       speeds_.clear();

@@ -17,8 +17,8 @@ namespace {
 // kShortestSlice does not help hosts, whose messages take about 100 us.
 constexpr std::int64_t kSlicesPerPeriod = 256;
 constexpr Nanos kShortestSlice{100'000};
-// Maximum cost of repairs beyond what slots save, in periods, for all jobs together. It is like the gate's limit for a
-// misfit, which is three corrections of a period each.
+// Maximum cost of repairs beyond what slots save, in periods, for all jobs together. The gate's limit is similar: it
+// drops a plan as a misfit after three corrections of a period each.
 constexpr double kMaxDebt = 3;
 // Number of each job's latest iterations that decide whether slots pay.
 constexpr std::size_t kIterationsToJudge = 6;
@@ -109,7 +109,7 @@ bool PlanKeeper::worth_nothing(const Schedule::Group& group, std::span<RunningJo
     double own = 0;
     for (std::size_t i = result.iterations.size() - kIterationsToJudge; i < result.iterations.size(); ++i) {
       own += result.iterations[i].seconds();
-      // Subtracts additional compute time, which is not caused by slots.
+      // Subtracts compute time beyond that of the profile, because slots do not cause it.
       if (!result.iteration_compute.empty()) own -= (result.iteration_compute[i] - profiles_[job].compute).seconds();
     }
     sum += own / static_cast<double>(kIterationsToJudge) / profiles_[job].period.seconds();
@@ -146,8 +146,8 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
     give_up(schedule_.groups[late], "its slots were dropped: repairs cost more than they saved", drivers);
     return;
   }
-  // After repair.wait, the job has left its gate. Half a period later, its next iteration cannot be mistaken for this
-  // one.
+  // After repair.wait, the job has left its gate. A drift that is seen half a period later belongs to the job's next
+  // iteration.
   states_[late].decided_until = now - epoch + repair.wait + period / 2;
   if (repair.delays[place].count > 0) ++schedule_.summary.repaired;
   for (std::size_t i = 0; i < group.jobs.size(); ++i) {
@@ -162,7 +162,7 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
 }
 
 void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
-  // Plans only the jobs of this group, because no job has begun to use other links.
+  // Plans only the jobs of this group, because the links that jobs use have not changed.
   std::vector<workload::Job> jobs = as_they_run(drivers);
   for (std::size_t j = 0; j < jobs.size(); ++j)
     if (schedule_.groups[j] != group) jobs[j].unaware = true;
@@ -208,7 +208,8 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   constexpr std::size_t many = 7;
   constexpr double deviations = 2;
   constexpr double min_change = 0.001;
-  // If each rank has its own jitter, the slowest rank decides. It is later than the mean by about this many deviations.
+  // If each rank has its own jitter, the slowest rank decides. `slowest` is about the number of standard deviations by
+  // which it is later than the mean.
   const workload::Job& job = jobs_[number];
   const double slowest = job.ranked() ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
   const double jitter = job.jitter.seconds();

@@ -1,8 +1,8 @@
 // The scheduler during a run: plans slots, and maintains them while the jobs run.
 //
-// The gate of a job (transport/phase_gate.h) holds a job that misses its slot for up to a period. The keeper detects
-// this and chooses the cheapest repair (scheduler/repair.h). It releases the job now or soon and delays other jobs a
-// little, or it lets the job wait.
+// If a job misses its slot, the job's gate (transport/phase_gate.h) holds the job for up to a period. The keeper
+// detects this and chooses the cheapest repair (scheduler/repair.h). Either the keeper releases the job now or soon,
+// which delays other jobs a little, or the job waits.
 //
 // If jobs overlap even in their slots, packet-level effects may be worse than predicted. So the keeper checks actual
 // iteration times periodically. If they exceed the prediction without slots, all jobs that were planned together lose
@@ -49,7 +49,7 @@ class PlanKeeper {
  private:
   struct GroupState {
     Nanos looked_at;    ///< time of the last check by worth_nothing(), relative to the epoch
-    double debt = 0;    ///< periods that repairs have cost, minus those that slots have saved
+    double debt = 0;    ///< number of periods that repairs have cost, minus the number of periods that slots have saved
     Nanos repaired_at;  ///< time of the last repair, relative to the epoch
   };
   struct JobState {
@@ -64,8 +64,8 @@ class PlanKeeper {
   void repair(std::size_t late, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now);
   void plan_again(std::size_t group, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now);
   void give_up(std::size_t group, const std::string& reason, std::span<RunningJob* const> drivers);
-  /// Updates the job's profile if its compute time has changed. Returns false if it has not, since other slots would
-  /// not suit the job better.
+  /// Updates the job's profile if its compute time has changed. Returns false if no change is detected, since new slots
+  /// would then not suit the job better.
   bool measure_again(std::size_t number, const RunningJob& driver);
   [[nodiscard]] std::vector<workload::Job> as_they_run(std::span<RunningJob* const> drivers) const;
 

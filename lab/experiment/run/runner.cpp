@@ -41,7 +41,7 @@ struct Interrupted {
   std::string why;
 };
 
-/// Returns the cost of running all jobs together under any policy; see work_of().
+/// Returns the cost of running all jobs together under one policy; see work_of().
 double work_of_run(const Experiment& experiment, bool real_time) {
   double work = 0;
   for (const workload::Job& job : experiment.jobs) {
@@ -64,8 +64,8 @@ std::vector<workload::Job> with_drawn_starts(const Experiment& experiment) {
   return jobs;
 }
 
-/// Makes the jobs of one run follow a plan file. `without` contains the jobs, of all runs, that were already reported
-/// as having no slots.
+/// Makes the jobs of one run follow a plan file. `without` contains the jobs that any run has already reported as
+/// having no slots.
 class PlanFollower {
  public:
   PlanFollower(const RunOptions& options, bool real_time, std::set<std::string>& without)
@@ -191,7 +191,7 @@ class Runner {
         datapath_(datapath),
         progress_(progress),
         options_(options),
-        // With a plan file or between_slices, the policies must run in order.
+        // With a plan file or between_slices, the policies must run one after the other.
         threads_(datapath.real_time() || !options.plan_file.empty() || options.between_slices ? 1 : options.threads),
         alone_(profile_work(experiment, datapath.real_time())),
         each_(work_of_run(experiment, datapath.real_time())),
@@ -339,8 +339,8 @@ class Runner {
     if (!results_.unfinished.empty()) options_.finished(results_);
   }
 
-  /// Returns the interval of series if the user chose none: a 200th of the median iteration, which is fine enough to
-  /// show what happens in a burst, or more if the network or the datapath requires it.
+  /// Returns the interval of series if the user chose none. This is a 200th of the median iteration, which is fine
+  /// enough to show what happens in a burst. The interval is longer if the network or the datapath requires it.
   [[nodiscard]] Nanos usual_series_interval() const {
     constexpr std::int64_t per_iteration = 200;
     std::vector<Nanos> periods;
@@ -349,7 +349,7 @@ class Runner {
     std::nth_element(periods.begin(), middle, periods.end());
     const Nanos round_trip =
         experiment_.topology ? experiment_.topology->round_trip_delay() : experiment_.bottleneck.delay * 4;
-    // In real time a sample may wake a sleeping host.
+    // In real time, each sample may wake a sleeping host, so the minimum is 1 ms.
     const Nanos min = datapath_.real_time() ? Nanos(1'000'000) : Nanos();
     return std::max({*middle / per_iteration, round_trip, shortest_series_interval(experiment_), min});
   }
@@ -398,7 +398,7 @@ class Runner {
   const Progress& progress_;
   const RunOptions& options_;
   const std::uint32_t threads_;
-  // Work of all jobs alone, and work of a run under a policy; see work_of().
+  // Work of measuring all jobs in isolation, and work of one run under a policy; see work_of().
   const double alone_;
   const double each_;
   std::vector<Profile> profiles_;

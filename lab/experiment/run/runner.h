@@ -32,7 +32,7 @@ struct RunOptions {
   /// an entry has no memo. Null if no policy has a memo.
   std::map<std::string, PlanMemo>* plan_memos = nullptr;
   bool metered = true;  ///< datapath flow only: whether to record each job's use of the links over time
-  /// Called with one line for each problem of the plan file, and of measurements during runs.
+  /// Called with one line for each problem with the plan file, or with measurements during a run.
   std::function<void(const std::string& problem)> report;
   /// Called after each run except the last, with all completed runs, so that the caller can save them in case a later
   /// run fails. Calls of this function and of the progress callback are serialised.
@@ -43,8 +43,8 @@ struct RunOptions {
   /// Called before the jobs start, and then every 50 ms of the experiment's time. The experiment's time stands still
   /// during a call. `time` is 0 or more. The plan file is checked after each call.
   std::function<void(const std::string& policy, Nanos time)> between_slices;
-  /// Series to record in each policy's run. Recording does not change results. An interval of 0 is replaced by a 200th
-  /// of the median isolated iteration time, and at least a round trip.
+  /// Series to record in each policy's run. Recording does not change results. An interval of 0 means a 200th of the
+  /// median isolated iteration time, but at least one round trip.
   std::optional<SeriesOptions> series;
   /// Receives the series of the completed runs, in the order of the runs. May be null.
   std::vector<RunSeries>* recorded = nullptr;

@@ -2,7 +2,7 @@
 // series_recorder.h, written and read by series_file.h, drawn by the report.
 //
 // A row contains the state at its time. Counters count from the run's time 0, so that no counts are lost if rows are
-// left out. If rows have been left out, least and most values cover all samples since the previous row.
+// left out. If rows have been left out, columns named least, most or max cover all samples since the previous row.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr std::string_view kSeriesSchema = "mltcp.series/1";
 struct SeriesConnection {
   std::string job;
   std::uint32_t worker = 0;  ///< the sending worker or rank
-  std::uint32_t peer = 0;    ///< the rank at the other end; the worker itself if the job has no ranks
+  std::uint32_t peer = 0;    ///< the receiving rank; the worker itself if the job has no ranks
   std::uint32_t flow = 0;    ///< number among the connections between `worker` and `peer`
   bool operator==(const SeriesConnection&) const = default;
 };
@@ -71,9 +71,10 @@ struct RunSeries {
   std::string cc;
   std::string datapath;
   std::uint64_t seed = 0;
-  Nanos duration;            ///< duration of the run
-  Nanos interval;            ///< time between rows, except that the last row is at the run's end
-  Nanos sampled_every;       ///< time between samples (for least and most values), at most `interval`
+  Nanos duration;  ///< duration of the run
+  Nanos interval;  ///< time between rows, except that the last row is at the run's end
+  /// Time between samples, from which least and most values are computed; at most `interval`.
+  Nanos sampled_every;
   bool packets = true;       ///< false if columns that describe packets are unknown (datapath flow)
   std::vector<Nanos> times;  ///< times of the rows, ascending, relative to the run's time 0
   std::vector<SeriesConnection> connections;

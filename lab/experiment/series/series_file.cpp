@@ -127,8 +127,8 @@ template <typename Key, typename State>
 void read_entities(const JsonObject& run, const char* name, bool packets, std::size_t rows, std::vector<Key>& keys,
                    std::vector<State>& states) {
   const std::vector<JsonObject> entries = run.objects(name);
-  // Connections and links both have this column. Its length is checked before memory is allocated for rows that a
-  // damaged file does not have.
+  // Both connections and links have column sent_bytes. The length of this column is checked before memory is allocated,
+  // since a damaged file may not have all rows.
   for (const JsonObject& entry : entries)
     if (const std::size_t length = entry.length("sent_bytes"); length != rows)
       entry.fail(entry.path_of("sent_bytes"), fmt::format("has {} values for {} times", length, rows));

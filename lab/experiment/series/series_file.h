@@ -22,8 +22,8 @@ struct SeriesFile {
 
 std::string series_json(const SeriesFile& series);
 
-/// Reads the file. Throws InputError with one line that names file, position, cause and remedy, if the file cannot be
-/// read, has another schema, or has columns that are missing, of the wrong type or of unequal length.
+/// Reads the file. Throws InputError if the file cannot be read or has another schema. Also throws it if columns are
+/// missing, of the wrong type or of unequal length. The error is one line that names file, position, cause and remedy.
 SeriesFile read_series(const std::filesystem::path& path);
 /// Parses `text` like read_series(). Messages use `name` as the file's name.
 SeriesFile parse_series(std::string_view text, const std::string& name);
@@ -38,7 +38,7 @@ std::string connections_csv(const SeriesFile& series);
 std::string links_csv(const SeriesFile& series);
 
 /// Returns a trace with the iterations of jobs as slices, and counter tracks for the states of connections and links.
-/// Times in the file are microseconds. `results` must be those of the same runs, in the same order.
+/// Times in the file are microseconds. `results` must contain the same runs in the same order.
 std::string series_trace(const SeriesFile& series, const Results& results);
 
 }  // namespace mltcp::experiment

@@ -139,7 +139,7 @@ RunSeries SeriesRecorder::take() {
   RunSeries result = std::move(series_);
   result.interval = interval_ * samples_of_row_;
   result.sampled_every = interval_;
-  // Most links of a large network carry nothing.
+  // Leaves out links that carried nothing, which are most links of a large network.
   const std::size_t links = result.links.size();
   std::vector<std::size_t> used;
   for (std::size_t l = 0; l < links; ++l)

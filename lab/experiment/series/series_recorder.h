@@ -16,7 +16,7 @@
 namespace mltcp::experiment {
 
 struct SeriesOptions {
-  Nanos interval;  ///< initial time between samples; 0 if it is chosen for the run
+  Nanos interval;  ///< initial time between samples; 0 to let the runner choose it
   /// Maximum number of rows of all connections and links together. Each connection or link has at least kFewestRows
   /// rows.
   std::size_t max_rows = 100'000;
@@ -29,7 +29,7 @@ class SeriesRecorder {
  public:
   static constexpr std::size_t kFewestRows = 256;
   static constexpr std::size_t kFewEntities = 64;
-  /// Maximum number of connections and links together; needs about 300 MB.
+  /// Maximum number of connections and links together. This many need about 300 MB.
   static constexpr std::size_t kMaxEntities = 8192;
   static constexpr std::uint32_t kMaxSamplesOfARow = 8;
 
@@ -46,9 +46,9 @@ class SeriesRecorder {
     std::span<ConnectionState> connections;
     std::span<LinkState> links;
   };
-  /// Returns the states that the backend fills in before sample() and finish(). Values that it does not fill in remain.
-  /// The recorder computes the bounds (_least_, _most_), but a backend that knows the longest queue since the previous
-  /// sample may set this bound.
+  /// Returns the states that the backend fills in before sample() and finish(). Values that the backend does not fill
+  /// in remain unchanged. The recorder computes the bounds (_least_, _most_), but a backend that knows the longest
+  /// queue since the previous sample may set this bound.
   [[nodiscard]] States states() { return {connections_, links_}; }
   /// Records states() as the states at time next(). Allocates nothing.
   void sample();

@@ -1,5 +1,5 @@
 // Series as a trace in Chrome's trace event format, which the Perfetto UI opens: a process for each run, a thread for
-// each job with its iterations as slices, and counter tracks. Counters are written when they change.
+// each job with its iterations as slices, and counter tracks. Counters are written only when they change.
 #include <fmt/format.h>
 
 #include <iterator>

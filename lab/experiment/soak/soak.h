@@ -46,7 +46,7 @@ struct SoakFailure {
 struct SoakResults {
   std::uint64_t rounds = 0;
   Nanos time;          ///< duration of the test in wall-clock time
-  Nanos traffic_time;  ///< sum over the rounds of their durations, on the clocks of their hosts
+  Nanos traffic_time;  ///< sum of the durations of all rounds, on the clocks of their hosts
   TrafficCounts counts;
   /// Contains at most one failure, since a failed round is the last.
   std::vector<SoakFailure> failures;

@@ -36,7 +36,7 @@ struct Factor {
   std::unordered_set<std::string> values = {};  // values of all levels
 };
 
-// Returns a text without its quotes, and any other value as TOML.
+// Returns a string value without its quotes, and any other value as TOML.
 std::string label_of(const toml::node& value) {
   const auto* text = value.as_string();
   return text != nullptr ? one_line(text->get()) : to_toml(value);
@@ -316,8 +316,8 @@ std::vector<SweepPoint> expand(const std::vector<Level>& cases, const std::vecto
   return points;
 }
 
-// Loads shared objects before any point is read, so that the parameters of an algorithm that some points use are known
-// in all of them.
+// Loads shared objects before any point is read, so that every point knows the parameters of each algorithm that any
+// point uses.
 void load_algorithms(const Level& level) {
   for (const Override& override : level.overrides) {
     if (override.key != "cc" && !override.key.ends_with(".cc")) continue;
@@ -342,7 +342,8 @@ FileOptions options_of(const Sweep& sweep, const SweepPoint& point) {
 
 namespace {
 
-// Reads into `sweep`. If it throws, `sweep` contains the text and the path of the file that was read last.
+// Reads the sweep from `path` into `sweep`. After an exception, `sweep` contains the text and the path of the file that
+// was read last.
 void read_sweep(const std::filesystem::path& path, const SweepOptions& options, Sweep& sweep) {
   const std::string file = path.string();
   sweep.file = file;

@@ -39,7 +39,7 @@ struct Sweep {
 struct SweepOptions {
   FileOptions files;  ///< options for reading experiments: what the caller supports
   /// "KEY=VALUE,VALUE": additional keys to vary, or other values for a key that the file varies. A value that is not
-  /// valid TOML is taken as text. Commas inside brackets and quotes belong to the value.
+  /// valid TOML is treated as text. Commas inside brackets and quotes belong to the value.
   std::vector<std::string> vary;
   std::optional<std::uint32_t> seeds;  ///< number of seeds; empty to use those of the file
   std::vector<std::string> policies;   ///< policies to run; empty to use those of the file

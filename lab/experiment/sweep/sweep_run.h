@@ -49,7 +49,7 @@ void drop_series(Results& results);
 
 /// Returns the contents of a record's file. `description` is for people.
 std::string record_text(const SweepRecord& record, std::string_view identity, std::string_view description);
-/// Returns the record with this identity, or nullopt if the file does not contain a valid one.
+/// Returns the record with this identity, or nullopt if the file does not contain a valid record with this identity.
 std::optional<SweepRecord> read_record(const std::filesystem::path& path, std::string_view identity);
 
 /// Runs one experiment and calls `tick` with the fraction done. `tick` may throw to abort the run. Throws RunError or
@@ -79,8 +79,8 @@ struct SweepSettings {
 
 struct SweepOutcome {
   std::size_t all = 0;     ///< number of runs of the shard
-  std::size_t before = 0;  ///< number of these runs that were recorded before
-  std::size_t ran = 0;     ///< number of these runs that were executed now, including failed ones
+  std::size_t before = 0;  ///< number of the shard's runs that were recorded before this call
+  std::size_t ran = 0;     ///< number of the shard's runs that this call has executed, including failed ones
   bool stopped = false;
   /// Failed runs of the shard, whether recorded now or before, in the order of tasks_of().
   std::vector<std::pair<SweepTask, std::string>> failures;

@@ -22,8 +22,8 @@ using Json = nlohmann::ordered_json;
 
 double ratio(Nanos a, Nanos b) { return b.count > 0 ? static_cast<double>(a.count) / static_cast<double>(b.count) : 0; }
 
-// Returns the results from which policies are compared. Unaware jobs are left out, unless all jobs of a run are
-// unaware.
+// Returns the results by which policies are compared. Leaves out the unaware jobs of each run, unless all jobs of the
+// run are unaware.
 std::vector<Results> without_unaware(std::span<const Results> seeds) {
   std::vector<Results> result(seeds.begin(), seeds.end());
   for (Results& results : result)
@@ -34,7 +34,7 @@ std::vector<Results> without_unaware(std::span<const Results> seeds) {
   return result;
 }
 
-// Returns the mean of a number over the jobs of a run.
+// Returns the mean of `value` over the jobs of a run.
 template <typename Value>
 double over_jobs(const Run& run, Value value) {
   double sum = 0;
@@ -73,7 +73,8 @@ SweepRow row_of(std::span<const Results> seeds, std::size_t number) {
   row.seeds = seeds.size();
   enum Time : std::size_t { mean, half_mean, p99, half_p99 };
   constexpr std::array<Nanos JobResult::*, 4> times{&JobResult::mean, &JobResult::second_half_mean, &JobResult::p99,
-                                                    &JobResult::second_half_p99};  // in the order of Time
+                                                    // in the order of the enumerators of Time
+                                                    &JobResult::second_half_p99};
   std::array<std::vector<double>, times.size()> slowdowns;
   std::array<std::vector<double>, times.size()> gains;
   std::vector<std::uint64_t> from;
@@ -128,7 +129,7 @@ std::string number_text(const Estimate& estimate) {
                        : fmt::format("{:.3f}", estimate.mean);
 }
 
-// Rounds a number for files, since further digits are not significant.
+// Rounds a number for files to six decimals, because further digits are not significant.
 double rounded(double value) { return std::round(value * 1e6) / 1e6; }
 
 Json to_json(const Estimate& estimate) {
@@ -285,7 +286,7 @@ Cells cells_of(const Sweep& sweep, const SweepTable& table) {
 namespace {
 
 using Row = SweepRow;
-/// A column of the CSV of points: its title, and the cell of a row.
+/// A column of the CSV file: its title, and a function that returns the text of its cell in a row.
 struct CsvColumn {
   std::string title;
   std::function<std::string(const Row&)> cell;
@@ -301,7 +302,7 @@ CsvColumn csv(std::string title, Value value) {
               return fmt::format("{}", own);
           }};
 }
-/// Adds two columns: the mean, and the half-width of its confidence interval.
+/// Adds two columns for an estimate: its mean, and the half-width of the confidence interval of the mean.
 void add_estimate(std::vector<CsvColumn>& columns, const std::string& title,
                   const std::function<std::optional<Estimate>(const Row&)>& estimate) {
   columns.push_back(csv(title, [estimate](const Row& row) {

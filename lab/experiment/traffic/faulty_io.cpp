@@ -87,7 +87,7 @@ void FaultyIo::absorb() {
 }
 
 std::size_t FaultyIo::receive(std::span<RxPacket> out) {
-  lent_.clear();  // frees the packets, so that a sanitizer detects late reads
+  lent_.clear();  // frees the packets of the last call, so that a sanitizer detects a read after this
   while (ready_.size() < out.size() && take_burst()) continue;
   const std::size_t count = std::min(out.size(), ready_.size());
   lent_.reserve(count);
@@ -124,7 +124,7 @@ void FaultyIo::take(const RxPacket& arrived) {
   }
   if (random_.chance(faults_.duplication)) {
     ++counts_.doubled;
-    // The copy arrives at once, or within 50 ms.
+    // One half of the copies arrive at once, the others after up to 50 ms.
     const Nanos at = random_.below(2) == 0 ? now_ : now_ + Nanos(static_cast<std::int64_t>(random_.below(50'000'000)));
     delayed_.emplace(at, packet);
   }
@@ -149,7 +149,7 @@ void FaultyIo::damage(Packet& packet) {
   const bool all = has_flag(packet.bytes, wire::sealed) || has_flag(packet.bytes, wire::full_integrity);
   const std::size_t guarded = all ? packet.bytes.size() : covered_bytes(packet.bytes);
   if (guarded == 0) return;
-  if (random_.below(8) == 0) {  // truncates the packet where the transport detects this
+  if (random_.below(8) == 0) {  // truncates the packet within its protected bytes, so that the transport can detect it
     packet.bytes.resize(random_.below(guarded));
     return;
   }
@@ -176,7 +176,7 @@ void FaultyIo::forge() {
     ready_.push_back(std::move(packet));
     return;
   }
-  // Changes a packet that arrived earlier.
+  // Changes some bytes of the packet.
   for (std::uint64_t changes = 1 + random_.below(4); changes > 0; --changes) {
     const bool in_header = random_.below(2) == 0;
     const std::size_t at =
@@ -187,8 +187,8 @@ void FaultyIo::forge() {
   if (!has_flag(packet.bytes, wire::sealed)) {
     std::uint32_t connection = 0;
     std::memcpy(&connection, packet.bytes.data() + kConnectionAt, sizeof connection);
-    // The tag of a CONNECT is part of its contents. The forger does not know the tags of other packets, so it draws
-    // them.
+    // The forger knows the tag of a CONNECT, because this tag is part of the packet's contents. For any other packet it
+    // draws a random tag.
     if (connection != 0 || act == 2)
       for (std::size_t i = 0; i < 8; ++i) packet.bytes[kTagAt + i] = static_cast<std::byte>(random_.next());
     if (covered_bytes(packet.bytes) >= wire::kHeaderBytes) set_checksum(packet.bytes);

@@ -1,9 +1,10 @@
 // A datapath that adds faults to another datapath. It loses, duplicates, delays, damages and marks packets, and refuses
-// packets as if its queue were full. It reads payloads long after they were sent, as a device does. It also delivers
-// forged packets. It works with any datapath, in virtual and real time. Sans-IO: its owner sets the time.
+// packets as if its queue were full. It reads payloads long after send() has returned, as a device does. It also
+// delivers forged packets. It works with any datapath, in virtual and real time. Sans-IO: the owner of this datapath
+// sets the time.
 //
-// Faults apply to packets as they arrive. Packets are damaged where the transport guarantees to detect damage: in bytes
-// that the checksum covers, or anywhere in a sealed packet.
+// Faults apply to packets as they arrive. Only bytes in which the transport guarantees to detect damage are damaged:
+// bytes that the checksum covers, or any byte of a sealed packet.
 //
 // The forger does not know the tags of unsealed connections, since the transport does not guarantee protection against
 // a peer that reads tags. It knows everything else: addresses, ids, and earlier packets, which it replays or changes.
@@ -29,7 +30,7 @@ struct Faults {
   double marking = 0;  ///< probability that a packet is marked, among packets that support marking (ECN)
   double delaying = 0;
   Nanos max_delay{};   ///< maximum delay of a delayed packet, which other packets overtake
-  double refusal = 0;  ///< probability per burst that only a part of it is accepted
+  double refusal = 0;  ///< probability that send() accepts only a part of a burst, or nothing
   double forgery = 0;  ///< probability per received burst that a forged packet comes with it
 };
 
@@ -39,27 +40,29 @@ struct FaultCounts {
   std::uint64_t damaged = 0;
   std::uint64_t marked = 0;
   std::uint64_t delayed = 0;
-  std::uint64_t refused = 0;   ///< bursts of which a part was refused
+  std::uint64_t refused = 0;   ///< bursts that send() did not accept in full
   std::uint64_t forged = 0;    ///< forged packets: replayed, changed or made up
-  std::uint64_t kept = 0;      ///< payloads that were read in the sender's memory after they were sent
+  std::uint64_t kept = 0;      ///< payloads that were read from the sender's memory after send() had returned
   std::uint64_t epochs = 0;    ///< number of times that a sender's keys were replaced by those of the next epoch
   std::uint64_t received = 0;  ///< packets that arrived
 };
 
 class FaultyIo final : public PacketIo {
  public:
-  /// `below` must outlive this object. `limits` must not exceed those of `below`. An exception is keeps_payload_from,
+  /// `below` must outlive this object. `limits` must not exceed the limits of `below`, except for keeps_payload_from,
   /// which may have any value.
   FaultyIo(PacketIo& below, const Limits& limits, const Random& random);
 
   /// Must be called before each poll of the host. Throws Violation if a payload was changed before it was read.
   void set_time(Nanos now);
   void set_faults(const Faults& faults) { faults_ = faults; }
-  /// Stores arriving packets. Called while the host stands still.
+  /// Receives all packets that have arrived, and stores them for receive(). Called while the host's shard is not
+  /// polled.
   void absorb();
   /// Returns whether there are packets that the host has not received yet.
   [[nodiscard]] bool holds_packets() const { return !ready_.empty() || !delayed_.empty(); }
-  /// Drops packets that have arrived, and reads no more payloads. Called when the host is gone.
+  /// Drops all packets that the host has not received, and finishes all reads of payloads. Called before the host's
+  /// shard is destroyed.
   void forget();
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }
 
@@ -116,7 +119,7 @@ class FaultyIo final : public PacketIo {
   std::vector<TxPacket> sending_;
   std::deque<Kept> kept_;
   bool blocked_ = false;
-  std::array<Packet, 32> seen_;  ///< some of the packets that arrived, for the forger
+  std::array<Packet, 32> seen_;  ///< sample of arrived packets that the forger replays or changes
   std::size_t next_seen_ = 0;
   std::unordered_map<std::uint64_t, bool> epoch_bits_;  ///< latest epoch bit of each peer's connection
 };

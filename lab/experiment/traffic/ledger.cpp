@@ -27,10 +27,11 @@ const std::vector<std::byte>& pattern() {
 
 std::uint64_t name(std::uint32_t stream, std::uint64_t serial) { return std::uint64_t{stream} << 32 | serial; }
 
-/// Calls `piece(at, bytes)` for each piece of a message's contents after its name, until a call returns false.
+/// Calls `piece(at, bytes)` for each piece of a message's contents that follows the name of the message, until a call
+/// returns false.
 template <typename Piece>
 bool contents(std::uint64_t of, std::size_t size, Piece piece) {
-  // Successive messages begin far from each other in the pattern, and at different places of a word.
+  // Successive messages begin far from each other in the pattern, and at different offsets within a word.
   std::size_t from = (of * 0x9E3779B97F4A7C15ULL >> 20) % kPatternBytes;
   for (std::size_t at = Ledger::kNameBytes; at < size;) {
     const std::size_t length = std::min(size - at, kPatternBytes - from);
@@ -41,7 +42,7 @@ bool contents(std::uint64_t of, std::size_t size, Piece piece) {
   return true;
 }
 
-/// Frees the memory of operation `tag`, and removes elements before the first element in use.
+/// Frees the memory of operation `tag`. Then removes all elements of `memory` before the first one that is in use.
 void drop(std::deque<std::vector<std::byte>>& memory, std::uint64_t& first, std::uint64_t tag) {
   if (tag < first) return;
   std::vector<std::byte>().swap(memory[tag - first]);
@@ -57,7 +58,7 @@ std::span<const std::byte> Ledger::make(std::size_t bytes) {
   const std::uint64_t own = name(stream_, sends_.size());
   sends_.push_back({.bytes = bytes});
   ++sends_open_;
-  // An empty message has one byte, which distinguishes it from a freed message.
+  // Allocates at least one byte, so that an empty message differs from a freed one.
   Memory& made = messages_.emplace_back(std::max(bytes, std::size_t{1}));
   std::memcpy(made.data(), &own, std::min(bytes, kNameBytes));
   contents(own, bytes, [&](std::size_t at, std::span<const std::byte> piece) {
@@ -88,7 +89,7 @@ void Ledger::take_back_buffer() {
 void Ledger::discard(std::uint64_t tag) {
   receives_[tag].discarded = true;
   ++discarded_;
-  // The element stays in use. Its capacity above 0 shows this.
+  // Allocates one byte, because a capacity of 0 would mean that the element is free.
   if (tag >= first_buffer_) buffers_[tag - first_buffer_] = Memory(1);
 }
 
@@ -119,7 +120,7 @@ Bytes Ledger::on_received(std::uint64_t tag, Status status, Bytes bytes) {
   if (!whole || receive.discarded) return 0;
 
   const std::span<const std::byte> buffer = memory;
-  // An empty buffer has one byte, which must not be written.
+  // The memory of an empty buffer has one byte, which the transport must not write.
   const std::size_t here = std::min<std::size_t>(bytes, buffer.size());
   if (here < kNameBytes) {
     ++nameless_;

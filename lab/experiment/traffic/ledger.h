@@ -1,9 +1,9 @@
 // Checks the transport's guarantees for the messages in one direction of a connection. Every operation completes once.
-// A message is received at most once and unchanged, into the buffers in their order. A message that completed as sent
-// has been received.
+// A message is received at most once and unchanged. Messages fill the buffers in the order in which both were posted. A
+// message that completed as sent has been received.
 //
-// The first 8 bytes of a message identify it, and the other bytes follow from them, so only its length is stored.
-// Messages below 8 bytes are only counted.
+// The first 8 bytes of a message identify it and determine its other bytes. So the ledger stores only the length of a
+// message. A message of less than 8 bytes cannot be identified, so it is only counted.
 #pragma once
 
 #include <cstddef>
@@ -34,34 +34,36 @@ class Ledger {
   /// `stream` identifies the direction. Receiving a message of another stream is a violation.
   explicit Ledger(std::uint32_t stream) : stream_(stream) {}
 
-  // The tag of an operation is its number: sends() - 1 after make(), receives() - 1 after make_buffer().
+  // The tag of an operation is its number from 0: sends() - 1 after make(), or receives() - 1 after make_buffer().
 
   /// make() returns the memory of a new message, valid until its send has completed. The program then sends the
   /// message, or calls take_back().
   std::span<const std::byte> make(std::size_t bytes);
   void take_back();
-  /// make_buffer() returns a new buffer, filled so that written bytes can be recognised.
+  /// make_buffer() returns a new buffer that is filled with a constant, so that on_received() detects writes beyond the
+  /// end of a message.
   std::span<std::byte> make_buffer(std::size_t bytes);
   void take_back_buffer();
-  /// Called when a receive continues without its buffer (Shard::discard_receive).
+  /// Called when the program takes back the buffer of a receive, which then discards its message
+  /// (Shard::discard_receive).
   void discard(std::uint64_t tag);
 
   void on_sent(std::uint64_t tag, Status status);
-  /// Checks a completed receive. Returns the number of verified bytes.
+  /// Checks a completed receive. Returns the number of received bytes; 0 if the receive failed or was discarded.
   Bytes on_received(std::uint64_t tag, Status status, Bytes bytes);
 
-  /// Called when the program and the shard of the sender or receiver are gone, so that its open operations never
-  /// complete.
+  /// Called when the shard of the sender (or of the receiver) has been destroyed, so that open operations of this side
+  /// never complete.
   void lose_sender();
   void lose_receiver();
-  /// Throws Violation if something has not completed, or if a message is missing.
+  /// Throws Violation if an operation has not completed, if a message is missing, or if messages are out of order.
   void expect_all_done() const;
 
   [[nodiscard]] std::uint64_t sends() const { return sends_.size(); }
   [[nodiscard]] std::uint64_t receives() const { return receives_.size(); }
   [[nodiscard]] std::uint64_t sends_open() const { return sends_open_; }
   [[nodiscard]] std::uint64_t receives_open() const { return receives_open_; }
-  /// Returns the number of identified messages that were received.
+  /// Returns the number of received messages that could be identified.
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
 
   /// Identifies a message. `stream` identifies its direction, `serial` is its number in this direction.
@@ -75,7 +77,7 @@ class Ledger {
   enum class State : std::uint8_t { open, ok, failed };
   struct Send {
     Bytes bytes = 0;
-    std::uint64_t receive = 0;  ///< tag of the receive that received this message, plus 1; 0 if there is none
+    std::uint64_t receive = 0;  ///< tag of the receive that received this message, plus 1; 0 if no receive has
     State state = State::open;
   };
   struct Receive {
@@ -87,8 +89,8 @@ class Ledger {
   std::uint32_t stream_;
   std::vector<Send> sends_;
   std::vector<Receive> receives_;
-  // Memory is freed when the program owns it again, so that a sanitizer detects later uses. Elements before the first
-  // element in use have been removed.
+  // Memory of each operation, which is freed when the operation completes, so that a sanitizer detects later uses. The
+  // elements before the first element in use have been removed.
   std::deque<Memory> messages_;
   std::deque<Memory> buffers_;
   std::uint64_t first_message_ = 0;
@@ -96,9 +98,9 @@ class Ledger {
   std::uint64_t sends_open_ = 0;
   std::uint64_t receives_open_ = 0;
   std::uint64_t delivered_ = 0;
-  /// Number of received messages that cannot be identified, since message or buffer is too short.
+  /// Number of received messages that cannot be identified, because the message or the buffer is too short.
   std::uint64_t nameless_ = 0;
-  /// Number of receives whose buffers were taken back, so that it is unknown what they received.
+  /// Number of receives whose buffers the program took back. Which messages they received is unknown.
   std::uint64_t discarded_ = 0;
   bool lost_sender_ = false;
   bool lost_receiver_ = false;

@@ -23,13 +23,13 @@ namespace {
 
 constexpr Nanos kTickTime = 2_ms;
 constexpr Nanos kLongestOutage = 300_ms;
-// Eight probe timeouts: the maximum time for which a shard reports the end of a connection to the peer.
+// Maximum time for which a shard repeats to the peer that a connection has ended: eight probe timeouts.
 constexpr Nanos kLongestDraining = 10_s;
 constexpr Nanos kLongestPhase = 3'600_s;
 constexpr Bytes kCrampedBytes = 4096;
-// Maximum stall of a message whose pieces are accepted one by one.
+// Maximum time without progress of a message whose pieces the receiver accepts one by one.
 constexpr Nanos kLongestStall = 120_s;
-constexpr Bytes kMaxBytesOfARound = 64'000'000;  // limits the length of rounds, so that there are many
+constexpr Bytes kMaxBytesOfARound = 64'000'000;  // limits the length of a round, so that a test can run many rounds
 constexpr std::array<const char*, 6> kPhaseNames{"busy", "settling", "closing", "proving", "ending", "over"};
 
 /// Returns a random number between `min` and `max`, uniform on a logarithmic scale.
@@ -119,7 +119,7 @@ Traffic::Traffic(const TrafficSettings& settings, const std::vector<Place>& plac
 Traffic::~Traffic() = default;
 
 void Traffic::draw_settings() {
-  // Half of the rounds have no keys: only checksums and tags reject wrong packets.
+  // Half of the rounds have no keys. In these rounds only checksums and tags reject wrong packets.
   const std::uint64_t protection = below(4);
   if (protection > 1) {
     const auto how = protection == 2 ? security::Protection::encrypt : security::Protection::authenticate;
@@ -133,23 +133,28 @@ void Traffic::draw_settings() {
   pace_ = Nanos(
       static_cast<std::int64_t>(settings_.real_time ? any_scale(random_, 100e3, 2e6) : any_scale(random_, 10e3, 1e6)));
   patient_ = settings_.real_time ? 5_s : std::array{300_ms, 1_s, 3_s}[below(3)];
-  // In half of the rounds in virtual time, no silent peer is given up, so that connections end for other reasons only.
+  // In half of the rounds in virtual time, shards do not give up silent peers. So no connection ends because its peer
+  // is silent.
   is_endless_ = !settings_.real_time && below(2) == 0;
   give_up_after_ = is_endless_ ? Nanos(1'000'000'000'000) : patient_;
   badness_ = below(4) == 0 ? 0 : random_.uniform();
-  // Ids of a shard's first connections have 12 bits of its seed. If an id is used again after a restart, packets of the
-  // old connection have the wrong keys and are not answered with RESET, so the peer would never end.
+  // The ids of a shard's first connections contain only 12 bits of the shard's seed. So a restarted shard may reuse an
+  // id. With keys, packets of the old connection are then invalid and get no RESET. If silent peers are not given up,
+  // the peer of the old connection would never end.
   const bool may_restart = !is_endless_ || keys_.empty();
   restarting_ = below(3) == 0 && may_restart ? any_scale(random_, 1e-4, 1e-2) : 0;
   standing_ = below(3) == 0 ? any_scale(random_, 1e-4, 1e-2) : 0;
   ending_ = any_scale(random_, 1e-4, 3e-2);
   with_jobs_ = below(2) == 0;
   with_deadlines_ = below(2) == 0;
-  // Probe timers double while no answer arrives, at most up to the length of an outage.
+  // The timeouts of probes double while no answer arrives. After an outage, the next probe is sent within the length of
+  // the outage.
   stall_bound_ = std::max(settings_.real_time ? 8_s : 3_s, patient_ * 2 + 1_s);
-  // After refused pieces, data arrives only after eight probes without success, and then two pieces per probe.
+  // If a receiver has refused pieces, the sender sends data again only after eight failed probes, and then two pieces
+  // per probe.
   if (is_endless_) stall_bound_ = kLongestStall;
-  // Both a connection and its closing can be given up. A half-open connection lasts for up to three seconds.
+  // The give-up time may pass twice: first for a connection, and then for its close. A half-open connection lasts for
+  // up to three seconds.
   patience_ = patient_ * 4 + (settings_.real_time ? 10_s : 4_s);
 }
 
@@ -245,7 +250,8 @@ void Traffic::check(const Host& host) const {
     require(stats.half_open <= *host.shard_config.max_half_open, "more connections are half open than allowed");
   require(stats.connections <= host.shard_config.max_connections, "more connections than allowed");
   require(stats.ends_held <= host.shard_config.max_zero_copy_sends, "more ends are held than there are payloads");
-  // An ended connection may have left its shard before its completion is taken.
+  // A shard may have removed an ended connection although the program has not yet taken the connection's last
+  // completion.
   require(host.connections() <= stats.connections + stats.ends_held,
           "a connection is gone without a completion of its end");
 }
@@ -257,7 +263,7 @@ void Traffic::take(Host& host, const Completion& completion) {
     require(introduction.buffer.empty() && !host.sides.contains(completion.connection),
             "the connection is opened twice");
     introduction.buffer.resize(kHelloBytes);
-    // Without a buffer, the client cannot identify the connection, so the connection is aborted.
+    // Without a buffer for the first message, which identifies the connection, the connection is useless.
     if (host.shard->receive(completion.connection, introduction.buffer, 0) == PostResult::queue_full)
       static_cast<void>(host.shard->abort(completion.connection, now_));
     return;
@@ -289,7 +295,7 @@ void Traffic::take(Host& host, const Completion& completion) {
               "a connection ends before the operations posted to it");
       end.ended = true;
       end.how = completion.status;
-      // If the peer has ended or never knew the connection, it answers with RESET.
+      // A reachable peer that has ended the connection, or that never knew it, answers with RESET.
       require(!is_endless_ || other_end_of(side).id == 0 || end.how != Status::unreachable || !end.open ||
                   counts_.restarts > 0 || other_end_of(side).closing || other_end_of(side).ended,
               "a connection is given up although its peer is reachable");
@@ -309,7 +315,7 @@ void Traffic::take_introduction(Host& host, const Completion& completion) {
     return;
   }
   require(completion.kind == Completion::Kind::received && completion.tag == 0, "a completion without an operation");
-  if (completion.status != Status::ok) return;  // the connection is about to end
+  if (completion.status != Status::ok) return;  // the receive failed because the connection is about to end
   std::vector<std::byte> hello = std::move(known->second.buffer);
   host.introductions.erase(known);
   bind(host, completion.connection, completion, std::move(hello));
@@ -345,8 +351,8 @@ void Traffic::go_to(Phase phase) {
 
 void Traffic::tick(Nanos now) {
   next_tick_ = now + kTickTime;
-  // A closing connection first sends its remaining data, which may take any time. So patience counts from the latest
-  // progress.
+  // A closing connection first sends its remaining data, however long that takes. So `patience_` limits the time since
+  // the latest progress.
   if (const std::uint64_t before = std::exchange(progress_, progress()); before != progress_) progress_since_ = now;
   require(now - phase_since_ <= kLongestPhase, "a round does not end");
   const bool impatient = now - std::max(phase_since_, progress_since_) > patience_;
@@ -369,7 +375,7 @@ void Traffic::tick(Nanos now) {
       close_all();
       return go_to(Phase::closing);
     case Phase::closing:
-      close_all();  // also closes connections that were accepted after the phase began
+      close_all();  // again at each tick, because more connections may have been accepted
       if (!all_ended()) return require(!impatient, "a connection does not end");
       if (!is_quiet())
         return require(!impatient || (has_connections() && now - phase_since_ <= patience_ + kLongestDraining),
@@ -433,7 +439,7 @@ void Traffic::change_weather() {
 
 bool Traffic::is_expected(const Direction& direction) const {
   if (!direction.sender.is_live()) return false;
-  // The first message of the client identifies the connection. The server always has a buffer for it.
+  // The server always has a buffer for the client's first message, which identifies the connection.
   if (direction.receiver.id == 0 && !direction.receiver.ended) return direction.ledger.sends_open() > 0;
   return direction.receiver.is_live() && direction.ledger.sends_open() > 0 && direction.ledger.receives_open() > 0;
 }
@@ -465,17 +471,19 @@ void Traffic::watch(const Direction& direction) {
   }
   watch.messages = messages;
   watch.end_of_next = end_of_next;
-  // A host whose processor did other work measures long round trips, and paces by these until the next packet arrives.
+  // If the processor did other work, the host measures long round trips. It paces packets by these until the next
+  // packet arrives.
   if (now_ - watch.since > kLongestOutage) watch.between = std::max(watch.between, between_packets(direction.sender));
-  // With very little memory for holes, a receiver accepts only data adjacent to the data that it has. But the sender
-  // repeats lost pieces in the order in which it detected their loss.
+  // With very little memory for holes, a receiver accepts only data that directly follows the data that it has
+  // received. But the sender repeats lost pieces in the order in which it detected their losses.
   const bool is_cramped = hosts_[direction.receiver.host]->shard_config.reassembly_bytes < kCrampedBytes;
   if (now_ - watch.since <= (is_cramped ? kLongestStall : stall_bound_)) return;
   require(now_ - watch.since <= stall_bound_ + watch.between * 2,
           "a message that has a buffer makes no progress over a network without faults");
 }
 
-// Swift's minimum window is a hundredth of a packet. With a round-trip time of 50 ms, a packet then takes 5 s.
+// Swift's minimum congestion window is a hundredth of a packet. With this window and a round-trip time of 50 ms, a
+// sender sends one packet in 5 s.
 Nanos Traffic::between_packets(const End& sender) const {
   constexpr double longest = 20e9;
   const auto stats = hosts_[sender.host]->shard->stats(sender.id);
@@ -490,9 +498,9 @@ void Traffic::close_all() {
       End& end = end_of(side);
       if (!std::exchange(end.closing, true)) static_cast<void>(host->shard->close(id));
     }
-    // Most clients identify their connection. If a client closes its connection before, this ends the connection, too.
-    // A duplicate CONNECT has no client that sends, so its connection is given up only after give_up_after. It is
-    // aborted if that time is endless.
+    // Closes accepted connections that no client has identified yet. Most of these end when the client identifies or
+    // closes them. A connection from a duplicate CONNECT has no client, so the shard gives it up only after
+    // give_up_after. If give_up_after is endless, these connections are aborted.
     for (const auto& [id, introduction] : host->introductions)
       static_cast<void>(is_endless_ ? host->shard->abort(id, now_) : host->shard->close(id));
   }
@@ -502,7 +510,7 @@ bool Traffic::all_ended() const {
   return std::ranges::all_of(hosts_, [](const auto& host) { return host->connections() == 0; });
 }
 
-// A shard holds an ended connection until it has informed the peer.
+// A shard stores an ended connection until the peer knows of the end.
 bool Traffic::is_quiet() const {
   return std::ranges::all_of(hosts_, [](const auto& host) {
     return host->shard->stats().connections == 0 && !host->has_timer && !host->io.holds_packets();
@@ -553,7 +561,7 @@ void Traffic::act(Host& host) {
     return;
   }
   if (host.sides.empty() || (host.connections() < max_links_ && below(8) == 0)) {
-    // With two sides, the number of the other host differs by an odd number.
+    // With two sides, the numbers of client and server must differ by an odd number.
     std::size_t to = below(hosts_.size());
     if (settings_.two_sides && (to + host.number) % 2 == 0) to = (to + 1) % hosts_.size();
     if (to == host.number) to = (to + 1) % hosts_.size();
@@ -591,7 +599,8 @@ bool Traffic::connect(Host& host, std::size_t to, bool is_proof) {
   const PostResult posted = host.shard->send(id, link.up.make(kHelloBytes), 0);
   require(posted == PostResult::ok || posted == PostResult::queue_full, "a new connection accepts no message");
   if (posted == PostResult::ok) return true;
-  // The shard is full of completions. The connection is closed, since it could not identify itself.
+  // The shard has no room for another completion. Close the connection, because its first message, which identifies it,
+  // cannot be sent.
   link.up.take_back();
   link.client.closing = true;
   static_cast<void>(host.shard->close(id));
@@ -633,7 +642,8 @@ void Traffic::act_on(Host& host, const Side& side) {
     static_cast<void>(below(3) == 0 ? host.shard->abort(end.id, now_) : host.shard->close(end.id));
     return;
   }
-  // Returns one of the latest operations, but not the first, which identifies the connection.
+  // Returns one of the last eight operations. Callers make sure that it is not the first operation, which identifies
+  // the connection.
   const auto recent = [this](std::uint64_t count) { return count - 1 - below(std::min<std::uint64_t>(count, 8)); };
   switch (below(16)) {
     case 0:

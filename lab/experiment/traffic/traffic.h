@@ -2,7 +2,8 @@
 // round consists of connections, messages, deadlines, cancelled operations, jobs, closes, aborts and restarts, all
 // drawn from one seed. A violated guarantee is thrown as a Violation.
 //
-// First, a round draws the settings of shards, connections and keys, and how bad the network gets. Then it has phases:
+// First, a round draws the settings of shards, connections and keys, and the severity of the network's faults. Then the
+// round has these phases:
 //
 //   busy      programs take random actions; the network has faults at times; hosts stand still and restart
 //   settling  the network has no faults: every message that has a buffer arrives
@@ -11,10 +12,10 @@
 //   ending    the connections of phase proving are closed, and end
 //   over      nothing is left: no connection, no memory, no timer
 //
-// Every step checks these guarantees. Memory for holes and the number of half-open connections are within their bounds.
-// Each operation completes once. Messages arrive as ledger.h requires. A message that has a buffer makes progress while
-// the network has no faults. An operation or connection that must end does so within `patience_`. A peer without the
-// key is never accepted.
+// Every step checks these guarantees. The memory for holes in received data and the number of half-open connections are
+// within their limits. Each operation completes once. Messages arrive as ledger.h requires. A message that has a buffer
+// makes progress while the network has no faults. While connections have to end, data arrives or an operation completes
+// at least once in each `patience_`. A client without the key is never accepted.
 //
 // Sans-IO: hosts are Pollables. The network that carries their packets drives all of them in one thread.
 #pragma once
@@ -45,9 +46,10 @@ struct TrafficSettings {
 struct TrafficCounts {
   std::uint64_t connections = 0;  ///< connections opened at both ends
   std::uint64_t messages = 0;     ///< messages that arrived unchanged
-  Bytes bytes = 0;                ///< bytes of these messages; each byte was compared
-  std::uint64_t operations = 0;   ///< operations that completed, with any status
-  std::uint64_t refused = 0;      ///< connections that were not accepted
+  /// Bytes received in messages; compared with the expected bytes if the message could be identified.
+  Bytes bytes = 0;
+  std::uint64_t operations = 0;  ///< operations that completed, with any status
+  std::uint64_t refused = 0;     ///< connections that ended before they were open at the client
   std::uint64_t restarts = 0;
   std::uint64_t stand_stills = 0;
   FaultCounts faults;
@@ -62,14 +64,14 @@ class Traffic {
     Address address;
   };
 
-  /// `places` must contain two or more places, whose PacketIo must outlive this object.
+  /// `places` must contain two or more places. The PacketIo of each place must outlive this object.
   Traffic(const TrafficSettings& settings, const std::vector<Place>& places);
   ~Traffic();
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  /// pollable() returns the host to drive. io() returns the PacketIo that the host uses, which is on top of the
-  /// PacketIo of the host's place.
+  /// pollable() returns the host, which the caller polls. io() returns the PacketIo that the host uses. It adds faults
+  /// to the PacketIo of the host's place.
   [[nodiscard]] Pollable& pollable(std::size_t host);
   [[nodiscard]] PacketIo& io(std::size_t host);
 
@@ -77,7 +79,8 @@ class Traffic {
   void end_soon() { wants_end_ = true; }
   [[nodiscard]] bool is_over() const { return phase_ == Phase::over; }
   [[nodiscard]] TrafficCounts counts() const;
-  /// Returns a text for people after a Violation: settings, phase, and the state of each connection.
+  /// Returns a text that helps people to find the cause of a Violation: settings, phase, and the state of each
+  /// connection.
   [[nodiscard]] std::string state() const;
 
  private:
@@ -95,7 +98,7 @@ class Traffic {
     std::uint64_t messages = 0;
     Bytes end_of_next = 0;
     Nanos since;
-    Nanos between;  ///< longest time between packets since `since`, by the sender's pacing rate
+    Nanos between;  ///< longest time between packets, by the sender's pacing rates since time `since`
   };
   /// A connection, as the programs at both ends know it.
   struct Link {
@@ -107,7 +110,7 @@ class Traffic {
     Ledger down;
     Watch up_watch;
     Watch down_watch;
-    bool has_no_key = false;  ///< true if the client does not have the key, so that the connection must not be accepted
+    bool has_no_key = false;  ///< true if the client has no valid key; the server must not accept it
     bool is_proof = false;
   };
   struct Direction {
@@ -186,7 +189,7 @@ class Traffic {
 
   const TrafficSettings settings_;
   Random random_;
-  // The memory of messages must outlive the shards, which may read and write it until they end.
+  // Declared before the hosts, because shards may access the memory of messages until they are destroyed.
   std::deque<Link> links_;
   std::vector<std::unique_ptr<Host>> hosts_;
 
@@ -198,10 +201,10 @@ class Traffic {
   Bytes max_bytes_ = 0;        ///< maximum length of a message
   std::uint64_t depth_ = 1;    ///< maximum number of open operations in a direction
   Nanos pace_;                 ///< mean time between actions of a program
-  Nanos patient_;              ///< scale of the times after which connections are kept alive or given up
+  Nanos patient_;              ///< time from which keep-alive, idle and give-up times are derived
   Nanos give_up_after_;
   bool is_endless_ = false;
-  double badness_ = 0;     ///< how bad the network gets, 0 to 1
+  double badness_ = 0;     ///< scale of the probabilities of faults, 0 to 1
   double restarting_ = 0;  ///< probability that an action is a restart
   double standing_ = 0;
   double ending_ = 0;  ///< probability that an action ends a connection

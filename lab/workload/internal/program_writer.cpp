@@ -15,17 +15,17 @@ namespace {
 
 constexpr Bytes kChunk = Bytes{256} * 1024;
 constexpr Bytes kMaxDefaultChunks = 1024;
-// First step number of barriers in tags; rings of kMaxRanks use lower numbers.
+// The lowest step number that barriers use in tags. The steps of rings have lower numbers.
 constexpr std::uint64_t kFirstBarrierStep = 4000;
 constexpr std::uint64_t kBarrierSteps = 16;
 
-/// A binary tree over 0 to n-1. In the first tree, odd numbers are leaves and 0 is the root. The second tree is
-/// mirrored if n is even, and shifted by one if n is odd. In it, even numbers are leaves.
+/// A binary tree over 0 to n-1. In the first tree, odd numbers are leaves and 0 is the root. In the second tree, even
+/// numbers are leaves. The second tree is the first tree mirrored if n is even, or shifted by one if n is odd.
 class Tree {
  public:
   Tree(std::uint32_t n, bool second) : parents_(n), depths_(n), heights_(n), root_(place(0, n, second)) {
-    // The lowest set bit decreases with the distance from the root. So in descending order of this bit, parents come
-    // before their children.
+    // The lowest set bit of a number decreases with its distance from the root. So in descending order of this bit,
+    // parents come before their children.
     std::vector<std::uint32_t> order(n);
     for (std::uint32_t v = 0; v < n; ++v) order[v] = v;
     std::sort(order.begin() + 1, order.end(),
@@ -130,7 +130,7 @@ Waits ProgramWriter::all_to_all(Group& group, Bytes size, const Waits& waits) {
     const std::uint32_t from = exchange ? group.me ^ k : (group.me + n - k) % n;
     const Waits sent = send(group.rank(to), block({0, size}, n, to), tag_of(group.sequence, k), at);
     received = receive(group.rank(from), {from * mine, mine}, tag_of(group.sequence, k), false, at);
-    // The next step waits for this step. Operations that are not empty already wait for `at`.
+    // The next step waits for this step. A send or receive that is not empty already waits for `at`.
     at = sent == at ? received : received == at ? sent : both(sent, received);
   }
   return end(group, received);
@@ -228,13 +228,13 @@ Waits ProgramWriter::transfer(Operation::Kind kind, std::uint32_t peer, Slice sl
   return add(operation, waits);
 }
 
-// After these steps, rank r holds the sum of block r.
+// Writes the steps of a reduce-scatter. At their end, rank r holds the sum of block r.
 Waits ProgramWriter::reduce_scatter_steps(const Group& group, Slice all, Waits received) {
   const std::uint32_t n = group.size();
   const std::uint32_t me = group.me;
   std::uint32_t step = 0;
   if (algorithm_ == Algorithm::halving_doubling) {
-    std::uint32_t first = 0;  // first of the 2 * half blocks that this rank still reduces
+    std::uint32_t first = 0;  // first of the 2 * half blocks that remain for this rank to reduce
     for (std::uint32_t half = n / 2; half > 0; half /= 2, ++step) {
       const std::uint32_t keep = first + (me & half);
       const std::uint32_t give = first + (~me & half);
@@ -253,7 +253,7 @@ Waits ProgramWriter::reduce_scatter_steps(const Group& group, Slice all, Waits r
   return received;
 }
 
-// Before these steps, rank r holds block r.
+// Writes the steps of an all-gather. At their beginning, rank r holds block r.
 Waits ProgramWriter::all_gather_steps(const Group& group, Slice all, Waits received) {
   const std::uint32_t n = group.size();
   const std::uint32_t me = group.me;
@@ -284,9 +284,9 @@ std::uint64_t ProgramWriter::chunks(Bytes size) const {
   return count;
 }
 
-// Sends slice t over tree t: if `reduce`, up to its root; then down to all ranks. Two ranks may be neighbours in both
-// trees, and messages of one tree must not delay those of the other tree. So operations are written in order of time,
-// where each hop of a chunk takes one unit of time.
+// Sends slice t over tree t. If `reduce` is true, the slice first goes up to the root of the tree. It then goes down to
+// all ranks. Two ranks may be neighbours in both trees, and messages of one tree must not delay those of the other
+// tree. So operations are written in order of time, where each hop of a chunk takes one unit of time.
 Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices, bool reduce, const Waits& waits) {
   struct Step {
     std::uint64_t time;
@@ -319,8 +319,8 @@ Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices,
     }
   }
   std::sort(steps.begin(), steps.end());
-  // By tree and chunk: operations that this rank's next send of the chunk waits for. These are the receives from below
-  // and, after them, the receives from above.
+  // For each tree and chunk: operations that this rank's next send of the chunk waits for. They are first `waits`, then
+  // the receives from the rank's children, and last the receive from the rank's parent.
   std::vector<Waits> have(slices.size() * count, waits);
   std::map<std::tuple<std::uint32_t, bool, std::uint32_t>, Waits> last;  // last receive, by tree, direction and peer
   for (const Step& step : steps) {
@@ -335,7 +335,8 @@ Waits ProgramWriter::trees(const Group& group, const std::vector<Slice>& slices,
     before = receive(group.rank(step.peer), slice, tag, !step.down, before);
     chunk = chunk == waits || step.down ? before : both(chunk, before);
   }
-  // A tree ends with the last chunk from above or, at its root, with the last chunk from all ranks below.
+  // A rank's work in a tree ends when the last chunk has arrived from its parent. At the root, it ends when the last
+  // chunk has arrived from all children.
   Waits done;
   for (std::uint32_t t = 0; t < slices.size(); ++t) done = both(std::move(done), have[t * count + count - 1]);
   return done;

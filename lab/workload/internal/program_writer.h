@@ -15,7 +15,8 @@ namespace mltcp::workload::internal {
 /// Indices of operations that must end first.
 using Waits = std::vector<std::uint32_t>;
 
-/// Returns the sorted union, so that repeated joins of the same operations do not grow.
+/// Returns the sorted union of `a` and `b`, without duplicates. So repeated joins of the same operations do not make it
+/// longer.
 Waits both(Waits a, const Waits& b);
 
 struct Slice {
@@ -38,7 +39,7 @@ inline Nanos part(Nanos time, std::uint64_t count, std::uint64_t number) {
   return Nanos(static_cast<std::int64_t>(block({0, static_cast<Bytes>(time.count)}, count, number).bytes));
 }
 
-inline constexpr unsigned kStepBits = 12;  // enough for the 2 (n-1) steps of a ring of kMaxRanks
+inline constexpr unsigned kStepBits = 12;  // enough for the 2 (n-1) steps of a ring of n = kMaxRanks ranks
 inline constexpr unsigned kChunkBits = 20;
 
 inline std::uint64_t tag_of(std::uint64_t sequence, std::uint64_t step, std::uint64_t chunk = 0) {
@@ -63,8 +64,8 @@ struct Group {
   }
 };
 
-/// Operations without bytes or time are left out. Operations that would wait for such an operation wait for its
-/// predecessors instead.
+/// Leaves out an operation that has no bytes or takes no time. Operations that depend on the omitted operation wait for
+/// its predecessors.
 class ProgramWriter {
  public:
   /// `chunk` is the size of chunks in bytes (see Pattern::chunk).
@@ -95,8 +96,8 @@ class ProgramWriter {
   Waits signal(std::uint32_t peer, std::uint64_t tag, const Waits& waits);
   Waits await_signal(std::uint32_t peer, std::uint64_t tag, const Waits& waits);
 
-  // Each function adds a collective that begins after `waits`. It returns the operations that end the collective on
-  // this rank.
+  // Each of the next functions adds a collective that begins when the operations in `waits` have ended. The function
+  // returns the operations that end the collective on this rank.
 
   Waits all_reduce(Group& group, Bytes size, const Waits& waits);
   Waits reduce_scatter(Group& group, Bytes size, const Waits& waits);

@@ -8,10 +8,10 @@
 //
 // Columns are found by their names. Groups are those of Megatron-LM: tensor-parallel ranks are next to each other, then
 // data-parallel ranks, then pipeline stages. Groups of experts divide the data-parallel ranks. Calls before the first
-// iteration (stages "init...") are left out. All other calls run one after the other. In a workload, computations have
-// the times that were given to AICB, in nanoseconds. In a log of a run, computations and communications have measured
-// times, in milliseconds. Sizes of all-gathers and reduce-scatters are totals. Messages between pipeline stages are
-// left out, because the file does not name their ranks.
+// iteration (stages "init...") are left out. All other calls run one after the other. In a workload, only computations
+// have times: those that were given to AICB, in nanoseconds. In a log of a run, computations and communications have
+// measured times, in milliseconds. The size of an all-gather or a reduce-scatter is the total over all ranks of the
+// group. Messages between pipeline stages are left out, because the file does not name their ranks.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,10 +1,11 @@
-// The 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (layer_trace.h) as a graph. The graph is one iteration of
-// the training loop (training_loop.h), with all ranks alike.
+// Turns the 12-column text of ASTRA-sim 1.0, LIBRA, SimAI and AICB (layer_trace.h) into a graph. The graph describes
+// one iteration of the training loop (training_loop.h). All ranks do the same.
 //
-// Ranks that share a layer (tensor parallel) are adjacent. Ranks that hold the same part of the model are apart by the
-// size of a tensor-parallel group. Experts are spread over neighbours among these ranks. The header states the sizes of
-// groups. If it does not, they are from LIBRA's communicator file (libra.h), or follow from TraceOptions::ranks. If a
-// job has too many ranks, only one group of ranks that reduce gradients together is kept.
+// Ranks that share a layer (tensor parallel) are adjacent. The numbers of ranks that hold the same part of the model
+// differ by multiples of the size of a tensor-parallel group. Experts are spread over neighbours among these ranks. The
+// sizes of groups are from the header. Sizes that the header does not state are from LIBRA's communicator file
+// (libra.h), or follow from TraceOptions::ranks. If a job has too many ranks, only one group of ranks that reduce
+// gradients together is kept.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,9 +28,9 @@ namespace mltcp::workload {
 namespace {
 
 constexpr std::size_t kMaxText = std::size_t{1} << 28;
-// Maximum number of nodes before a job is reduced; fits into the memory budget.
+// If a job has more nodes than this, only one group of its ranks is kept. So many nodes fit into the memory budget.
 constexpr std::uint64_t kMaxNodes = 2'000'000;
-constexpr std::uint64_t kMaxCutNodes = 16'000'000;  // maximum number of nodes after a job is reduced
+constexpr std::uint64_t kMaxCutNodes = 16'000'000;  // a job with more nodes is rejected
 
 std::string all_of(TraceInput& input, GraphBuilder& builder) {
   constexpr std::size_t times = 20;  // memory for the lines, layers and steps of the text, as a multiple of its size
@@ -69,7 +70,7 @@ class AstraTextReader {
     const std::uint32_t ranks = cut_ ? data_ : static_cast<std::uint32_t>(all);
     if ((one ? 1 : std::uint64_t{ranks}) * steps_.size() > kMaxCutNodes)
       builder_.fail(fmt::format("{} ranks of {} steps each are too many", ranks, steps_.size()), "give fewer ranks");
-    builder_.step("iteration", Nanos(0));  // the name prevents a search for a period in the step
+    builder_.step("iteration", Nanos(0));  // readers of the graph do not search a named step for a period
     const std::uint32_t first = one ? std::min(options_.rank, ranks - 1) : 0;
     for (std::uint32_t rank = first; rank < (one ? first + 1 : ranks); ++rank) write(rank);
     PartialGraph part = builder_.take();
@@ -184,7 +185,7 @@ class AstraTextReader {
 
   std::vector<std::uint32_t> members(Group group, std::uint32_t rank) const {
     const std::uint32_t stride = cut_ ? 1 : model_;
-    const std::uint32_t first = rank % stride;  // first rank that holds the same part of the model
+    const std::uint32_t first = rank % stride;  // lowest rank that holds the same part of the model as `rank`
     const std::uint32_t place = rank / stride;
     std::vector<std::uint32_t> all;
     if (options_.one_worker) {
@@ -230,7 +231,7 @@ class AstraTextReader {
     std::array<std::optional<std::uint32_t>, 4> last;    // node of the last collective in each group, by kind
     std::optional<std::uint32_t> computed;
     std::vector<std::uint32_t> blocking;  // collectives that the next computation waits for
-    Nanos joined;                         // in a reduced job: total time of computations since the last collective
+    Nanos joined;                         // if cut_: total time of computations since the last collective
     const auto compute = [&](std::uint32_t name, Nanos length, bool join) {
       if (length.count <= 0) return;
       if (join) {

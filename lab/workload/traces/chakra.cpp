@@ -8,13 +8,13 @@
 //                    Without attributes they are the host's part of a communication, and count as computations.
 //                    COMP_NODE, MEM_LOAD_NODE, MEM_STORE_NODE and other nodes are computations.
 //   dependencies     data_deps and ctrl_deps. Dependencies on nodes that are not in the file are left out and counted.
-//                    If all dependencies together form a circle, ctrl_deps are left out. This happens if an operation
-//                    of the host has called the operation that it waits for.
+//                    If the dependencies form a cycle, ctrl_deps are left out. A cycle arises if an operation of the
+//                    host has called the operation that it waits for.
 //   attributes       comm_type, comm_size, comm_src, comm_dst, comm_tag, comm_root, pg_name or comm_group,
 //                    involved_dim and is_cpu_op, as numbers of any type
 //   sizes            bytes that a rank contributes; for an all-gather, its shard
 //   times            microseconds; nanoseconds if the file was converted from ASTRA-sim's text format, which counts
-//                    cycles of 1 GHz. The metadata, or the names that the converter gives, show this.
+//                    cycles of a 1 GHz clock. The metadata, or the names that the converter gives, show this.
 //   groups           ranks whose files name the same group; the whole job if there is only one file
 //   ranks            from the file's name, e.g. rank 3 from NAME.3.et
 //
@@ -151,7 +151,7 @@ class ChakraReader {
     counts_.emplace_back(entry.dependencies.size(), entry.control.size());
     const std::size_t dependencies = entry.dependencies.size() + entry.control.size();
     builder_.hold(sizeof(places_.front()) + sizeof(counts_.front()) + dependencies * sizeof(dependencies_.front()));
-    builder_.keep(dependencies * sizeof(std::uint32_t));  // memory of the node's waits, which finish() adds
+    builder_.keep(dependencies * sizeof(std::uint32_t));  // memory for the waits that finish() adds to the node
     builder_.add(rank_, node);
   }
 
@@ -169,7 +169,7 @@ class ChakraReader {
     std::int64_t host_time = 0;
     Nanos all_lengths;
     const std::int64_t unit = nanoseconds ? 1 : 1000;
-    // By node: number of its data dependencies, which precede the control dependencies.
+    // For each node: number of its data dependencies. They come before its control dependencies in the list of waits.
     std::vector<std::uint32_t> on_data;
     std::size_t at = 0;
     rank.waits.reserve(dependencies_.size());

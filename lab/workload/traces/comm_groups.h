@@ -21,11 +21,11 @@ bool is_comm_groups(std::string_view beginning);
 
 class CommGroups {
  public:
-  /// Reads a file. Throws InputError "NAME: cause; cure" if the file is invalid, or if an earlier file lists different
-  /// ranks for one of its groups.
+  /// Reads a file. Throws InputError "NAME: cause; cure" if the file is invalid, or if a file read earlier lists other
+  /// ranks for a group of the same name.
   void read(TraceInput& input);
   [[nodiscard]] bool empty() const { return ranks_.empty(); }
-  /// Adds the ranks read from files to the groups of `part` with the same names.
+  /// For each group of `part` that lists no ranks, uses the ranks that the files list for its name.
   void apply(PartialGraph& part) const;
 
  private:

@@ -19,9 +19,10 @@ constexpr int kMaxValue = 1 << 24;       // maximum bytes of a row
 constexpr int kMaxDefinition = 1 << 14;  // maximum bytes of a table's definition
 constexpr int kMaxInSchema = 10'000;     // maximum instructions to parse the schema; a table or an index takes seven
 constexpr int kAtOnce = 1000;            // instructions
-// Allowed instructions, or bytes of texts, per byte of the file; enough for short rows.
+// Allowed work for each byte of the file: instructions of SQLite's virtual machine plus bytes of texts. The value is
+// large enough for short rows.
 constexpr std::int64_t kPerByte = 16;
-constexpr std::int64_t kPerPage = 32;  // number of instructions that take as long as reading a page
+constexpr std::int64_t kPerPage = 32;  // work that is charged for an access to a page, in instructions
 constexpr std::int64_t kAnyway = 1'000'000;
 
 int only_reads(void*, int action, const char* what, const char*, const char*, const char*) {
@@ -80,8 +81,8 @@ Database::Database(TraceInput& input, const std::function<void(std::size_t)>& ho
                                     {SQLITE_LIMIT_WORKER_THREADS, 0}})
     sqlite3_limit(opened, limit, most);
   sqlite3_set_authorizer(opened, only_reads, nullptr);
-  // The first statement parses the definitions of tables. It parses a page of definitions again for each page that
-  // refers to it, so count every definition.
+  // The first statement makes SQLite parse the definitions of tables. If several pages refer to one page of
+  // definitions, SQLite parses this page several times. So count every instruction.
   allow(kMaxInSchema, 1);
   query(R"(SELECT 1 FROM "sqlite_master" LIMIT 0)", [](const Row&) {});
   sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, kMaxValue);
@@ -130,7 +131,7 @@ void Database::query(const std::string& sql, const std::function<void(const Row&
 }
 
 bool Database::has(std::string_view table) {
-  // Views, and virtual tables, which have no page, do not count as tables.
+  // Views and virtual tables have no root page, and do not count as tables.
   bool found = false;
   query("SELECT \"name\", \"type\", \"rootpage\" FROM \"sqlite_master\"", [&](const Row& row) {
     found = found || (row.text(0) == table && row.text(1) == "table" && row.whole(2).value_or(0) > 0);

@@ -26,7 +26,8 @@ class Database {
    public:
     explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
     [[nodiscard]] std::optional<std::int64_t> whole(int column) const;
-    /// Returns the bytes of a text or blob, or an empty string for values of other types. Valid as long as the row.
+    /// Returns the bytes of a text or blob, or an empty string for values of other types. The result is valid until the
+    /// next row is read.
     [[nodiscard]] std::string_view text(int column) const;
 
    private:
@@ -50,7 +51,7 @@ class Database {
 
   std::string name_;
   std::string bytes_;      ///< content of the file; must outlive database_
-  std::int64_t left_ = 0;  ///< number of instructions of SQLite's machine, and of bytes of texts, still allowed
+  std::int64_t left_ = 0;  ///< work still allowed: instructions of SQLite's machine plus bytes of texts
   int at_once_ = 1;
   std::unique_ptr<sqlite3, Close> database_;
 };

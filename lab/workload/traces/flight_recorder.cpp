@@ -1,6 +1,6 @@
 // Reader of dumps of PyTorch's Flight Recorder, a ring buffer of the last operations of a rank's process groups. It
 // reads the pickle that a watchdog or torch._C._distributed_c10d._dump_nccl_trace() writes. It also reads the JSON of
-// _dump_nccl_trace_json() and of the debug server. Both may have version 1 or 2.
+// _dump_nccl_trace_json() and of the debug server. Both formats may have version 1 or 2.
 //
 //   {"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}, "entries": [
 //     {"record_id": 7, "process_group": ["0", "default_pg"], "collective_seq_id": 8, "p2p_seq_id": 0, "op_id": 8,
@@ -57,7 +57,7 @@ struct Tensors {
 struct FlightEntry {
   Kind kind = Kind::collective;
   NamedCollective what;
-  bool gathers = false;  ///< whether the operation is a gather or scatter, which `what` replaces
+  bool gathers = false;  ///< whether the operation is a gather or a scatter; `what` is then its replacement
   std::uint32_t name = 0;
   std::size_t group = 0;  ///< index in groups_
   std::uint32_t own = 0;  ///< for a message: number of the own rank in the group
@@ -74,7 +74,7 @@ struct ProcessGroup {
   std::vector<std::uint32_t> ranks;                   ///< as listed in the dump; empty if not listed
   bool all = false;                                   ///< whether the group is the whole job, or is assumed to be
   bool numbered = true;                               ///< whether sequence numbers count only collectives
-  std::optional<std::pair<bool, std::int64_t>> last;  ///< whether the last entry is a message, and its sequence number
+  std::optional<std::pair<bool, std::int64_t>> last;  ///< last entry: whether it is a message, and its sequence number
   /// Index in operations_ of the last operation with the number in `last`.
   std::optional<std::size_t> newest;
   /// Number of scheduled entries with the number in `last`. They may be parts of a coalesced operation.
@@ -295,7 +295,7 @@ class FlightRecorderReader {
     return std::nullopt;
   }
 
-  /// Completes the group's last sequence number: no more entries with it follow.
+  /// Called when no more entries with the group's last sequence number follow.
   void settle(ProcessGroup& group) {
     scheduled_ += group.open;
     if (group.open > 0) hangs(group.first_open, group.open_shown);
@@ -467,7 +467,8 @@ class FlightRecorderReader {
   }
 
   /// Returns a tag that identifies the collective, or 0 if it has no number. Collectives that were launched together
-  /// have the same number, so the tag includes the place of the collective among those of its kind.
+  /// have the same number, so the tag includes the position of the collective among the collectives of its kind with
+  /// this number.
   static std::uint64_t tag_of(const FlightEntry& one, ProcessGroup& group) {
     constexpr unsigned bits = 12;
     if (one.number == 0 || one.number >> (63U - bits) != 0) return 0;

@@ -41,8 +41,8 @@ class GraphBuilder {
   /// Adds a rank with the number `recorded`. Returns its position in the graph's list of ranks.
   std::uint32_t rank(std::uint32_t recorded);
   /// Appends `node` to the rank at `position`. `waits` are the indices of the nodes for which it waits. Returns the
-  /// index of the new node. Throws InputError as keep() does, and if the node's length or the sum of the rank's lengths
-  /// is out of range.
+  /// index of the new node. Throws InputError if the memory budget is exceeded, or if the node's length or the sum of
+  /// the rank's lengths is out of range.
   std::uint32_t add(std::uint32_t position, GraphNode node, std::span<const std::uint32_t> waits = {});
   std::uint32_t step(std::string name, Nanos start = Nanos::never(), Nanos length = Nanos(0));
 

@@ -8,7 +8,7 @@
 //   trigger id 1 oneshot                                       other types: multishot; barrier count 2
 //
 // Each flow becomes a message from its source to its destination. Computations on both nodes represent its start (see
-// FlowStarts). Flows of a node that have a start begin in the order of their starts. A trigger fires when a flow that
+// FlowStarts). On each node, flows with a start begin in the order of their starts. A trigger fires when a flow that
 // names it in send_done_trigger or recv_done_trigger has been delivered. A barrier fires when `count` flows have been
 // delivered. Each delivery starts one flow of a multishot trigger, in the order of the file. If the end of a flow on
 // node A starts a flow on node B, A signals B with a message of one byte. Priorities and switch failures have no
@@ -55,10 +55,11 @@ struct Trigger {
   Type type = Type::unspecified;
   std::uint64_t line = 0;
   std::uint64_t count = 0;
-  std::size_t fired = 0;                               ///< number of entries of `fired_by` that have been written
-  std::size_t started = 0;                             ///< number of entries of `flows` that have been written
-  std::vector<std::size_t> flows;                      ///< flows that this trigger starts
-  std::vector<std::pair<std::size_t, bool>> fired_by;  ///< flows that fire this trigger; true if the receive fires it
+  std::size_t fired = 0;           ///< number of entries of `fired_by` that have been written
+  std::size_t started = 0;         ///< number of entries of `flows` that have been written
+  std::vector<std::size_t> flows;  ///< flows that this trigger starts
+  /// Flows that fire this trigger; true if the receive fires it, false if the send does.
+  std::vector<std::pair<std::size_t, bool>> fired_by;
 };
 
 class HtsimCmReader {
@@ -274,7 +275,7 @@ class HtsimCmReader {
   // Writes the flows started by triggers, each after the flows that fire its trigger.
   void write_triggered() {
     std::vector<bool> there(flows_.size());
-    std::vector<std::size_t> ready;  // written flows whose triggers fire() has not handled yet
+    std::vector<std::size_t> ready;  // written flows; fire() must still be called for their triggers
     for (std::size_t i = 0; i < flows_.size(); ++i) {
       there[i] = flows_[i].trigger == 0;
       if (there[i]) ready.push_back(i);

@@ -19,9 +19,10 @@ class IssueOrder {
 
   /// Adds a computation. All later operations depend on it.
   void compute(GraphNode node);
-  /// Adds a communication. wait() identifies it by `request`, if given.
+  /// Adds a communication. `request`, if given, is the number by which wait() identifies the communication.
   void post(GraphNode node, std::optional<std::int64_t> request = std::nullopt);
-  /// Makes all later operations depend on the communication with the number `request`. Does nothing if there is none.
+  /// Makes all later operations depend on the communication with the number `request`. Does nothing if no communication
+  /// has this number.
   void wait(std::int64_t request);
   /// Begins a step. All its operations depend on all earlier communications, because a step begins with the parameters
   /// that the step before it computed.

@@ -27,7 +27,7 @@ constexpr int kFirstYear = 2000;
 constexpr int kLastYear = 2099;
 // Maximum duration of a job or an attempt: 366 days.
 constexpr Nanos kLongest(std::int64_t{366} * 86'400 * 1'000'000'000);
-constexpr std::size_t kMaxAttempts = 100;  // maximum number per job; keeps the sum of all durations within 64 bits
+constexpr std::size_t kMaxAttempts = 100;  // maximum of a job; keeps its total duration within 64 bits
 
 /// Returns whether tables write `text` for a missing value.
 bool is_missing(std::string_view text) {
@@ -75,8 +75,7 @@ constexpr std::array<std::string_view, 13> kReasons{"other virtual cluster",
 /// Selects and counts rows and collects warnings, for the readers of both formats.
 class Rows {
  public:
-  /// `place` is "line" or "job", whichever `number` in submission() counts. `completed` is the state of successful
-  /// jobs.
+  /// `place` states what `number` in submission() counts: "line" or "job". `completed` is the state of successful jobs.
   Rows(const std::string& file, const JobTableOptions& options, std::string_view place, std::string_view completed)
       : file_(file), options_(options), place_(place), completed_(completed) {}
 

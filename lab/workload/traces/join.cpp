@@ -2,8 +2,8 @@
 //
 // Ranks without a trace are copied from a rank with a trace, if all ranks do the same. Usually the tensor, data and
 // pipeline indices of a rank are the digits of its number (Narayanan et al., SC 2021). One digit varies within a group,
-// so a group is an arithmetic progression. The corresponding group of another rank has the same stride, and the
-// remaining digits of that rank.
+// so a group is an arithmetic progression. The corresponding group of another rank has the same stride. The digits that
+// do not vary within this group are those of the other rank.
 //
 // The messages of a rank can be copied if it sends to rank + n what it receives from rank - n, as in a ring.
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ std::string shown(const Ranks& ranks) {
   return text;
 }
 
-/// The known members of a group of a part.
+/// What is known about the members of a group, from one part of the job.
 struct Members {
   Ranks ranks;             ///< known members as recorded ranks, ascending
   std::uint32_t size = 0;  ///< number of members; 0 if the group is the whole job
@@ -326,7 +326,8 @@ class Join {
                 fmt::format("{}: the trace does not state which {} ranks are in a group; assuming neighbours",
                             parts_[p].graph.sources.front(), members.size));
         }
-        // Adds the lowest missing ranks from `first` on. The lists `known` and `all` are ascending.
+        // Adds the lowest missing ranks, from `first` on, until the group is complete. The lists `known` and `all` are
+        // ascending.
         Ranks& all = members.ranks;
         std::size_t lacking = members.size - known.size();
         auto next = known.begin();
@@ -356,8 +357,8 @@ class Join {
     }
   }
 
-  // Merges the steps of all parts. Equal names identify a step; if a part has unnamed or duplicate steps, equal indices
-  // do.
+  // Merges the steps of all parts. Equal names identify a step. If a part has unnamed or duplicate steps, equal indices
+  // identify a step.
   void merge_steps() {
     bool named = true;
     for (const PartialGraph& part : parts_) {
@@ -411,8 +412,8 @@ class Join {
              "give traces of one run");
   }
 
-  // Returns the stride of `group`, a group of rank `from`, if the job consists of groups with this stride and size.
-  // Returns 0 if it does not.
+  // Returns the stride of `group`, a group of rank `from`. Returns 0 if the job cannot be divided into groups with
+  // equal strides and sizes.
   [[nodiscard]] std::uint32_t stride_of(const Ranks& group, std::uint32_t from) const {
     const auto size = static_cast<std::uint32_t>(group.size());
     const std::uint32_t stride = size < 2 ? 1 : group[1] - group[0];
@@ -820,7 +821,7 @@ class Join {
   std::size_t left_out_ = 0;
   std::size_t messages_out_ = 0;
   std::size_t smaller_ = 0;
-  std::size_t roots_ = 0;  ///< broadcasts whose ranks state different roots
+  std::size_t roots_ = 0;  ///< number of broadcasts whose ranks state different roots
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ class JsonElements {
   /// must be an object, and the elements are those of its array `key`.
   JsonElements(TraceInput& input, std::string_view key);
 
-  /// Calls `each` with every element. Calls `member` with each further member of the file's object that is at most 16
-  /// MiB long. Throws InputError "FILE: byte N: cause; cure".
+  /// Calls `each` with every element. If the file is an object, calls `member` with each of its members, except the
+  /// array `key` and members longer than 16 MiB. Throws InputError "FILE: byte N: cause; cure".
   void read(const std::function<void(const rapidjson::Value&)>& each,
             const std::function<void(std::string_view key, const rapidjson::Value&)>& member = {});
 

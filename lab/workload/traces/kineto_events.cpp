@@ -32,14 +32,15 @@ constexpr double kMaxStart = 3e15;  // microseconds since 1970: the year 2065
 constexpr double kMaxLength = 1e15;
 constexpr Nanos kMaxApart = 3600_s;  // maximum time between events; no profiler runs that long
 constexpr Nanos kMaxAlone = 60_s;    // length that an event may always have, even in a short trace
-constexpr Nanos kTolerance = 1_us;   // older profilers write times in whole microseconds
+constexpr Nanos kTolerance = 1_us;   // some profilers write times in whole microseconds
 constexpr std::int64_t kMaxWorkers = 10'000'000;
 constexpr int kMaxDepth = 64;
 constexpr std::size_t kMaxValues = 1'000'000;  // maximum number of values per event
 constexpr std::size_t kChunk = std::size_t{1} << 16;
 constexpr std::size_t kMaxKept = std::size_t{1} << 30;  // maximum number of bytes kept in memory
 constexpr std::size_t kMaxElement = 64;                 // maximum number of characters read per element of a list
-constexpr std::size_t kMaxQuietChunks = 256;  // limit of 16 MiB without a value; no profiler writes such a long text
+// Maximum pieces (16 MiB) without a value; no profiler writes so long a text.
+constexpr std::size_t kMaxQuietChunks = 256;
 constexpr std::string_view kCure = "give a trace that torch.profiler exported";
 constexpr std::string_view kAnew = "export the trace again";
 
@@ -84,8 +85,8 @@ bool names_communication(std::string_view name) {
   static constexpr std::string_view kParts[] = {
       "allreduce", "all_reduce", "allgather", "all_gather", "alltoall",       "all_to_all",    "hccl",     "hcom_",
       "nccl",      "oneccl",     "rccl",      "sccl",       "reduce_scatter", "reducescatter", "sendrecv", "xccl"};
-  // Every kernel is tested, so the test must be fast. Few names contain the first two letters of a part, and only these
-  // names are examined further. A capital and its small letter have the same low 5 bits.
+  // Every kernel is tested, so the test must be fast. Few names contain the first two letters of an entry of kParts,
+  // and only these names are examined further. A capital and its small letter have the same low 5 bits.
   static constexpr auto kPair = [](char a, char b) { return static_cast<std::size_t>((a & 31) << 5 | (b & 31)); };
   static constexpr auto kBegins = [] {
     std::array<bool, 1024> all{};
@@ -480,7 +481,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       set(field_, text, type);
     } else if (in_args_ && depth_ == 5) {
       if (field_ == kDims) shapes_.emplace_back();
-      // No valid element is longer than kMaxElement. A longer element is invalid even when cut.
+      // No valid element is longer than kMaxElement. A longer element remains invalid when it is cut.
       text = text.substr(0, kMaxElement);
       if (field_ == kTypes) types_.push_back(type == Value::Type::text ? std::string(text) : std::string());
       if (field_ == kGroupRanks) values_of_[kGroupRanks].text.append(text).append(",");
@@ -604,7 +605,8 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
       const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
       if (has("Synchronize")) return Sort::synchronisation;
       if (has("StreamWaitEvent")) return Sort::wait_call;
-      // Calls with these words launch nothing. Any other call may launch a kernel, even if CUPTI had no name for it.
+      // Calls whose names contain these words launch nothing. Any other call may launch a kernel, even if CUPTI had no
+      // name for it.
       return has("Event") || has("Capturing") || has("Get") || has("Attribute") || has("Occupancy") ? Sort::none
                                                                                                     : Sort::launch;
     }
@@ -991,7 +993,7 @@ class Parser : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Parser> {
   int depth_ = 0;
   bool has_events_ = false;
   const KinetoKeep& keep_;
-  std::size_t kept_ = 0;    ///< bytes charged, if there is no keep_
+  std::size_t kept_ = 0;    ///< bytes charged; not used if keep_ is set
   std::size_t values_ = 0;  ///< number of values read since the last event ended
   // State of the current event.
   bool skipped_ = false;

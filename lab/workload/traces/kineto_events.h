@@ -8,13 +8,13 @@
 //   communications  kernels of communication libraries, found by their names (ncclDevKernel_..., mscclKernel_...,
 //                   hcom_allReduce_... and so on) or by their `Collective name`: `ts`, `dur`
 //   their sizes     args of the kernel itself, as PyTorch 2.3 and later write them: `Collective name`, `In msg nelems`,
-//                   `Out msg nelems`, `dtype`, `Group size`. If a kernel has none, its `correlation` identifies the
-//                   launch (category cuda_runtime, or the similar one of another kind of device). A record around the
-//                   launch on the same thread (`tid`) then has the args, or `Input Dims` and `Input type` of an older
-//                   PyTorch. The record is an annotation ("nccl:all_reduce" and so on, category user_annotation) or
-//                   the operation record_param_comms (category cpu_op). Operations that are launched together are
-//                   recorded before "nccl:coalesced". If no kernel communicates (Gloo), the operations are used as
-//                   the communications
+//                   `Out msg nelems`, `dtype`, `Group size`. If a kernel has no such args, its `correlation` identifies
+//                   the launch (category cuda_runtime, or the equivalent category of another kind of device). A record
+//                   around the launch on the same thread (`tid`) then has the args, or `Input Dims` and `Input type` of
+//                   an older PyTorch. The record is an annotation ("nccl:all_reduce" and so on, category
+//                   user_annotation) or the operation record_param_comms (category cpu_op). Operations that are
+//                   launched together are recorded before "nccl:coalesced". If no kernel communicates (Gloo), the
+//                   operations are used as the communications
 //   workers         `Group size`, or `world_size` of the file's `distributedInfo`
 #pragma once
 
@@ -44,15 +44,15 @@ struct KinetoDetails {
   enum class Kind : std::uint8_t { unknown, collective, send, receive, barrier };
   Kind kind = Kind::unknown;
   Collective collective = Collective::none;
-  /// Text for messages if the graph contains another collective instead, because this one is not supported. A constant;
-  /// nullptr if the collective is supported.
+  /// nullptr if the collective is supported. If not, a message about the collective that replaces it in the graph. The
+  /// message is a string constant.
   const char* instead = nullptr;
   std::optional<Bytes> in;
   std::optional<Bytes> out;
   std::uint32_t workers = 0;  ///< number of ranks of the group; 0 if unknown
   std::int32_t group = -1;    ///< index in KinetoEvents::groups; -1 if unknown
-  /// The peer of a message; -1 if unknown. If `peer_of_group` is true (PyTorch before 2.4), it is a rank of the group.
-  /// Otherwise it is a rank of the job.
+  /// The peer of a message; -1 if unknown. The number is a rank of the group if `peer_of_group` is true (PyTorch before
+  /// 2.4), and a rank of the job if not.
   std::int64_t peer = -1;
   bool peer_of_group = false;
 };
@@ -76,8 +76,8 @@ struct KinetoEvents {
     Call known = Call::none;
     bool copies = false;  ///< true for a copy or a memset, false for a kernel
 
-    /// Returns when the kernel was launched, as far as is known. Returns an empty value if that was before the
-    /// recording.
+    /// Returns when the kernel was launched, as far as is known. Returns an empty value if the kernel was launched
+    /// before the recording.
     [[nodiscard]] std::optional<Nanos> launch() const {
       if (known == Call::earlier) return std::nullopt;
       return known == Call::none ? start : known == Call::own ? call : std::min(call, start);
@@ -140,7 +140,7 @@ struct KinetoEvents {
   std::string unknown_type;
   std::uint64_t count = 0;            ///< number of events in the file
   std::uint32_t devices = 0;          ///< number of GPUs that ran kernels
-  bool of_host = false;               ///< no kernel communicates, so `communications` come from the host's records
+  bool of_host = false;               ///< true if no kernel communicates; `communications` are then the host's records
   std::vector<std::string> warnings;  ///< one line each, about events with wrong times
 
   /// Returns the launch with this correlation, or nullptr if there is none.

@@ -27,7 +27,7 @@ constexpr Nanos kReturn = 50_us;
 constexpr Nanos kShortestWait = 5_us;  // shorter waits are measurement noise
 // Maximum time from the end of a communication to the start of the next one queued behind it.
 constexpr Nanos kQueued = 30_us;
-constexpr Nanos kTolerance = 1_us;   // older profilers write times in whole microseconds
+constexpr Nanos kTolerance = 1_us;   // some profilers write times in whole microseconds
 constexpr std::size_t kLooked = 64;  // maximum number of kernels or communications that one search examines
 constexpr std::size_t kMaxLanes = 1000;
 constexpr std::size_t kMaxPending = 16;  // if more communications are pending, one node waits for all of them
@@ -57,7 +57,7 @@ struct Communication {
   Nanos start;
   Nanos end;
   Nanos launch;
-  Nanos ready;  ///< the communication waits for computation up to this time
+  Nanos ready;  ///< end of the computation for which the communication waits
   std::size_t step = 0;
   std::size_t lane = 0;
   std::size_t in_lane = 0;  ///< index among the communications of the lane
@@ -276,7 +276,7 @@ class KinetoReader {
           std::ranges::partition_point(busy_, [&](const auto& b) { return b.first < one.end - kTolerance; });
       const Nanos idle = after == busy_.begin() ? begin_ : std::prev(after)->second;
       if (since.is_never() && idle <= one.end - kShortestWait) since = returned(one.end);
-      // Nothing follows the communication, and the host launches nothing more.
+      // The communication is the last work of the GPU, and the host launches no more work.
       if (since.is_never() && one.end == finish_ && one.end > steps_.launched_until) since = steps_.launched_until;
       if (since.is_never()) continue;
       const Nanos from = std::min(std::max({idle, one.ready, since}), one.end);
@@ -465,15 +465,14 @@ class KinetoReader {
   }
 
   void communicate(Communication& one) {
-    // If many communications are pending, one computation of length 0 waits for all of them. Otherwise each of many new
-    // communications would wait for each pending communication.
+    // If many communications are pending, one computation of length 0 waits for all of them. Without this computation,
+    // each of many new communications would wait for each pending communication.
     if (pending_.size() > kMaxPending) compute(Nanos(0));
     std::vector<std::uint32_t> waits = pending_;
     if (computed_) waits.push_back(*computed_);
     const Communication* const before = std::exchange(last_[one.lane], &one);
     if (before != nullptr && before->count > kMaxPending && one.count > 1) {
-      // One node waits for all operations of the communication before, so that each new operation waits for only this
-      // node.
+      // One node waits for all operations of the previous communication. Each new operation waits for only this node.
       std::vector<std::uint32_t> all;
       wait_for(*before, all);
       GraphNode joint;

@@ -14,12 +14,12 @@
 //                   within 25 us of the end of the communication, or a call of the host that waits for the GPU returns
 //                   within 50 us of it. The time of waiting is not computation. The rest of the last step after the
 //                   host's last call is not computation either
-//   dependencies    computation may depend on a communication without waiting for it. If the profiler recorded
-//                   "Stream Wait Event" (enable_cuda_sync_events), these events are the dependencies. Without such
-//                   events, the reader interprets calls of cudaStreamWaitEvent as PyTorch's Work.wait(), except calls
-//                   within launches of communications. These calls wait for the communications of a step in the order
-//                   of their launch, unless the times of kernels launched after a call contradict. A step also depends
-//                   on those communications of the previous step that have ended when it begins
+//   dependencies    computation may depend on a communication without waiting for it. If the profiler recorded "Stream
+//                   Wait Event" (enable_cuda_sync_events), these events are the dependencies. Without such events, the
+//                   reader interprets calls of cudaStreamWaitEvent as PyTorch's Work.wait(), except calls within
+//                   launches of communications. The interpreted calls wait for the communications of a step in the
+//                   order of their launch, unless the times of kernels launched after a call contradict this order. A
+//                   step also depends on those communications of the previous step that have ended when the step begins
 #pragma once
 
 #include "mltcp/lab/workload/traces/graph_builder.h"
@@ -31,7 +31,7 @@ struct KinetoEvents;
 
 extern const TraceFormat kKinetoFormat;
 
-/// Returns the graph of one rank's events, from whatever format they were read. Marks the events that it uses.
+/// Returns the graph of one rank's events, which may be from a file of any format. Marks the events that it uses.
 PartialGraph graph_of_events(GraphBuilder& builder, KinetoEvents& events);
 
 }  // namespace mltcp::workload

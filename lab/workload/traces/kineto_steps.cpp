@@ -191,8 +191,8 @@ class StepFinder {
       }
       const auto next = around.begin() + static_cast<std::ptrdiff_t>(thread.next);
       if (transfer && description == nullptr) {
-        // No record is around the launch: the operation ended before it. Marks the last operation before the launch as
-        // used.
+        // No record surrounds the launch, because the operation ended before the launch. Marks the last unused
+        // operation before the launch as used.
         at = after;
         for (int looked = 0; looked < kLooked && at > next; ++looked)
           if ((--at)->operation && !std::exchange(at->used, true)) break;
@@ -309,7 +309,7 @@ class StepFinder {
     Nanos ended;         // end of the kernels launched before the step
     Nanos communicates;  // start of the last communication launched before the step
     Nanos next = Nanos::never();
-    Nanos behind;  // time by which the GPU ends after the host
+    Nanos behind;  // time from the end of the host's last step to the end of the last kernel
     for (std::size_t i = runs_.size(); i-- > 0;) {
       next = runs_[i].begin = std::min(runs_[i].begin, next);
       behind = std::max(behind, runs_[i].end - steps.back().end());

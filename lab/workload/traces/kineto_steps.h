@@ -1,16 +1,17 @@
 // Assigns the events of a trace of PyTorch's profiler to its steps. Finds when steps run on the GPU and what its
-// kernels communicate. All readers of such traces begin with this.
+// kernels communicate. graph_of_events() (kineto_graph.h) makes a graph of the result.
 //
-// The host runs ahead of the GPU: when a step of the host ends, the GPU has hardly begun it. So a kernel belongs to the
-// step in which the host launched it, whenever the kernel runs. An unrecorded launch is assumed to be between the
-// recorded calls with the next lower and the next higher number (`correlation`). If there is no lower number, the
-// kernel belongs to no step.
+// The host runs ahead of the GPU: when a step of the host ends, the GPU has hardly begun the step. So a kernel belongs
+// to the step in which the host launched it, whenever the kernel runs. An unrecorded launch is assumed to be between
+// the recorded calls with the next lower and the next higher number (`correlation`). If no recorded call has a lower
+// number, the kernel belongs to no step.
 //
 // On the GPU a step begins when all kernels launched before it have ended, or when its first kernel begins, whichever
-// is earlier. It does not begin before the host's step, or before the last communication of the previous step. It ends
-// when its kernels and the host's step have ended, or when the next step begins. The last step is assumed to overlap a
-// next step by as much as the previous step overlaps the last one. The first step lags behind the host by at most as
-// much as the last step; if it lagged more, the GPU would have caught up and would wait for the host.
+// is earlier. The step does not begin on the GPU before it begins on the host, or before the last communication of the
+// previous step begins. It ends when its kernels and the host's step have ended, or when the next step begins. The last
+// step is assumed to overlap a next step by as much as the previous step overlaps the last one. The first step lags
+// behind the host by at most as much as the last step; if it lagged more, the GPU would have caught up and would wait
+// for the host.
 //
 // A kernel's communication is described by its own arguments, or by those of the operation around its launch on the
 // same thread. A group of operations (e.g. PyTorch's batch_isend_irecv()) is launched after its description: the kernel

@@ -65,7 +65,8 @@ inline constexpr std::size_t kPasses = 3;
 /// Returns "forward", "input-gradient" or "weight-gradient".
 std::string_view name(Pass pass);
 
-/// One pass through one layer: computation, then a collective. If there is no collective, it is Collective::none.
+/// One pass through one layer: computation, then a collective. `collective` is Collective::none if the pass has no
+/// collective.
 struct LayerPass {
   Nanos compute;
   Collective collective = Collective::none;
@@ -77,7 +78,7 @@ struct Layer {
   std::string name;
   std::array<LayerPass, kPasses> passes;
   Nanos update;  ///< time from the end of a collective of this layer until its result can be used
-  /// Under HYBRID_CUSTOMIZED the parallelism of the layer. Under any other header that of the trace.
+  /// Under HYBRID_CUSTOMIZED, the parallelism of the layer. Under any other header, the parallelism of the whole trace.
   Parallelism parallelism = Parallelism::unspecified;
   std::uint32_t line = 0;  ///< line in the file, counted from 1
 
@@ -97,8 +98,8 @@ struct Trace {
   /// layer.
   std::uint32_t last_bottom_layer = 0;
   /// HYBRID_TRANSFORMER_FWD_IN_BCKWD: `checkpoints` are the layers whose inputs are stored. Before the backward pass of
-  /// a layer in `recompute_before`, the forward pass is recomputed from the nearest checkpoint. Both are ascending
-  /// indices.
+  /// a layer in `recompute_before`, the forward pass is recomputed from the nearest checkpoint. Both lists contain
+  /// ascending indices.
   std::vector<std::uint32_t> checkpoints;
   std::vector<std::uint32_t> recompute_before;
   /// Warnings of one line each, which begin with file and line.

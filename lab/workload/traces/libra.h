@@ -7,11 +7,11 @@
 //   network         Topology: [ Ring, FullyConnected, Switch ]      dimensions, innermost first, and their ranks
 //                   NpusCount: [ 16, 8, 32 ]
 //
-// For a workload in 12 columns, products of the numbers of a communicator are sizes of groups: of the groups that share
-// layers (Forward), and of those that reduce gradients (WeightGrad). From a network file only the number of ranks is
-// used. LIBRA searches for the rates of the dimensions, so the file defines no topology. Costs ($ per GB/s) are not
-// used. From network files of ASTRA-sim 2 (topology, npus_count, bandwidth in GB/s, latency in ns), only the number of
-// ranks is used as well.
+// For a workload in 12 columns, the sizes of groups are products of the numbers in a communicator file. The product of
+// Forward is the size of the groups that share layers. The product of WeightGrad is the size of the groups that reduce
+// gradients. From a network file only the number of ranks is used. LIBRA searches for the rates of the dimensions, so
+// the file defines no topology. Costs ($ per GB/s) are not used. From network files of ASTRA-sim 2 (topology,
+// npus_count, bandwidth in GB/s, latency in ns), only the number of ranks is used, too.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ std::uint32_t NcclCalls::communicator(std::uint32_t owner, std::string_view name
     communicators_.back().owner = owner;
   }
   Communicator& one = communicators_[found->second];
-  // NCCL may reuse a pointer after the communicator was destroyed. A different number of ranks reveals that.
+  // NCCL may reuse a pointer after the communicator was destroyed. A different number of ranks reveals the reuse.
   if (one.ranks != 0 && ranks != 0 && one.ranks != ranks) {
     builder_.hold(sizeof(Communicator) + kPlace);
     found->second = index;
@@ -145,8 +145,8 @@ void NcclCalls::find_ranks() {
 }
 
 void NcclCalls::find_groups() {
-  // Matches communicators by identifier and size, because a reused pointer may have another size. Each list of members
-  // is stored once.
+  // Matches communicators by identifier and size, because a pointer may be reused for a communicator of another size.
+  // Each list of members is stored once.
   std::map<std::pair<std::string, std::uint32_t>, std::vector<Communicator*>> same;
   for (Communicator& one : communicators_) same[{one.id, one.ranks}].push_back(&one);
   for (const auto& [what, all] : same) {
@@ -220,7 +220,8 @@ void NcclCalls::write(std::uint32_t position, Owner& owner, bool timed) {
     }
   };
   std::map<std::uint32_t, Numbers> numbers;  // by communicator: state of the numbering
-  // Messages have numbers as well, but different ones on different ranks. So numbers are not usable with messages.
+  // Messages are numbered, too, but each rank numbers them differently. So the numbers of a communicator with messages
+  // are not usable.
   for (const Call& call : owner.calls)
     if (call.operation == Operation::send || call.operation == Operation::receive)
       numbers[call.communicator].usable = false;

@@ -1,10 +1,10 @@
 // Turns calls in logs of NCCL into nodes of ranks that run collectives in groups. The logs name communicators by
 // pointers or identifiers. Used by the readers of NCCL's debug logs and of its Inspector.
 //
-// An owner is a process with its GPU, which makes the calls. The owner's rank in the job is the rank in the log. If the
-// log does not state it, it is the rank in the owner's largest communicator. If some ranks remain unknown or two are
-// equal, all owners are numbered by their position among the owners of the log. An owner's calls on one stream run one
-// after the other; sends and receives of a group run at once.
+// An owner is a process with its GPU, which makes the calls. The owner's rank in the job is the rank that the log
+// states. If the log states none, the owner's rank in its largest communicator is used. If some ranks remain unknown or
+// two are equal, all owners are numbered by their position among the owners of the log. An owner's calls on one stream
+// run one after the other; sends and receives of a group run at once.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class NcclCalls {
   /// Sets the owner's rank in a communicator, and the identifier, which is the same on all ranks. An empty `id` leaves
   /// the identifier as it is.
   void describe(std::uint32_t communicator, std::string_view id, std::uint32_t rank);
-  /// Describes a communicator made by ncclCommSplit. `split` is the number of the split of `parent`. If it is unknown,
-  /// the owner's splits are counted. Ranks with the same `color` are in one communicator.
+  /// Describes a communicator made by ncclCommSplit. `split` is the number of the split of `parent`. If `split` is
+  /// empty, the owner's splits of `parent` are counted. Ranks with the same `color` are in one communicator.
   void describe_child(std::uint32_t communicator, std::uint32_t parent, std::optional<std::uint64_t> split,
                       std::string_view color);
   /// Forgets the communicator that the owner calls `name`, because the owner may use the name for another one.
@@ -99,7 +99,7 @@ class NcclCalls {
     std::uint32_t ranks = 0;
     std::string id;
     std::optional<std::uint32_t> rank;
-    std::optional<std::uint64_t> split;  ///< number of the split of the parent that made this communicator
+    std::optional<std::uint64_t> split;  ///< number of the split that made this communicator from its parent
     std::uint64_t children = 0;
     std::uint32_t group = 0;
     /// The job's ranks, by rank in the communicator. Empty if not all of them are known.

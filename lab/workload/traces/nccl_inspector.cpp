@@ -227,7 +227,7 @@ class NcclInspectorReader {
   }
 
   /// Returns whether most operations have a start. If so, gives a start to operations that have none, or whose start is
-  /// far from all others: they begin when the previous operation on their communicator ends.
+  /// far from all other starts. Such an operation begins when the previous operation on its communicator ends.
   bool find_times() {
     std::vector<Nanos> starts;
     for (const Found& one : found_)

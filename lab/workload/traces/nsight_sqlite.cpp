@@ -9,7 +9,8 @@
 //   sizes, groups   the payload of the call's range: "Message size [bytes]", "NCCL communicator ID", "Peer rank", as
 //                   JSON (jsonText) or as bytes (binaryData) with their schema. The ranks of a communicator, and the
 //                   rank of the process, are in the payload of ncclCommInitRank
-//   one rank        of several processes or GPUs, the first with most kernels of NCCL is used
+//   one rank        if there are several processes or GPUs, those with most kernels of NCCL are used; the first, if
+//                   several have equally many
 //
 // A file is untrusted. It is opened from memory and read-only. Everything but reading tables is refused, including
 // views, triggers, virtual tables, computed columns and functions. The size of the file bounds the work.
@@ -602,7 +603,7 @@ class NsightReader {
     events_.communications.push_back(one);
   }
 
-  /// Sets when the kernel was launched. Calls before the recording have lower correlations than the recorded ones.
+  /// Sets when the kernel was launched. Calls before the recording have lower correlations than recorded calls.
   void set_launch(KinetoEvents::Kernel& one) const {
     using Known = KinetoEvents::Kernel::Call;
     if (const auto* const launch = events_.launch(one.correlation)) {

@@ -70,7 +70,8 @@ constexpr std::string_view kRefused = "Rbcio\x81\x82\x83\x84\x92\x93PQ";
 
 bool is_pickle(std::string_view beginning) {
   constexpr char max_protocol = 5;
-  // None of these is a tag in the Protocol Buffers that this project reads.
+  // Instructions that may come after the number of the protocol. None of them is a tag in the Protocol Buffers that
+  // this project reads.
   constexpr std::string_view first = "}](c\x95";
   return beginning.size() > 2 && beginning[0] == '\x80' && beginning[1] >= 2 && beginning[1] <= max_protocol &&
          first.find(beginning[2]) != std::string_view::npos;

@@ -3,7 +3,7 @@
 //
 //   communication  nodes record_param_comms: collective, tensors, group and root or peer, in `inputs` or `attrs`. In
 //                  traces without such nodes, the nodes named nccl:NAME are used
-//   waiting        record_param_comms of "wait": later nodes wait for the collective of that request
+//   waiting        record_param_comms of "wait": later nodes wait for the collective with the same request
 //   groups         node "## process_group:init ##"; without it, each group has all ranks of the job
 //   steps          nodes ProfilerStep#N; nodes before the first one belong to its step
 //   rank           as stated in communications, or in the file's name: trace_3.json

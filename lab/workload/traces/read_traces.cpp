@@ -23,7 +23,7 @@ namespace mltcp::workload {
 namespace {
 
 /// Returns the message about an input of unknown format. It states how the input begins and which formats are known.
-/// `more` names other formats of the caller.
+/// `more` names formats that only the caller reads.
 std::string unknown_format(const std::string& name, std::string_view beginning, std::string_view more) {
   constexpr std::size_t shown = 32;
   if (beginning.empty()) return fmt::format("{}: it is empty; give a trace that has been written to its end", name);
@@ -37,8 +37,8 @@ std::string unknown_format(const std::string& name, std::string_view beginning, 
                      format.cure.empty() ? "" : "; ", format.cure);
 }
 
-/// Returns the message of unknown_format(). For a pickle that calls something, returns a message about the call,
-/// wherever in the file it is.
+/// Returns the message of unknown_format(). For a pickle that calls something, returns a message about the call. The
+/// call may be at any position in the file.
 std::string unknown_input(TraceInput& input, std::string_view more) {
   constexpr std::size_t max = std::size_t{16} << 20;  // maximum number of bytes of the pickle in memory
   const std::string unknown = unknown_format(input.name(), input.beginning(), more);
@@ -56,8 +56,8 @@ std::string unknown_input(TraceInput& input, std::string_view more) {
   return unknown;
 }
 
-/// Returns the memory budget for inputs of `bytes` in all. Small files get a smaller budget, because packed ones may
-/// have large contents.
+/// Returns the memory budget for inputs of `bytes` in all. The budget grows with the size of the files, because a small
+/// packed file may have large contents.
 std::shared_ptr<TraceBudget> budget_for(std::uint64_t bytes) {
   constexpr std::uint64_t anyway = std::uint64_t{160} << 20;
   constexpr std::uint64_t times = 8;
@@ -89,7 +89,7 @@ std::uint64_t bytes_of(std::span<const std::filesystem::path> paths) {
 /// Collects the parts of a job from its inputs, one after the other, and joins them.
 class Parts {
  public:
-  /// `bytes` is the size of all inputs as stored.
+  /// `bytes` is the total size of all files, before they are unpacked.
   Parts(const TraceOptions& options, std::uint64_t bytes)
       : given_(options), options_(options), budget_(budget_for(bytes)) {}
 
@@ -114,7 +114,7 @@ class Parts {
     input.share(budget_);
     const std::string_view beginning = input.beginning();
     if (is_libra(beginning)) {
-      // A file of settings alone is not a trace.
+      // joined() names this file if no input is a trace.
       if (libra_.empty()) libra_ = input.name();
       if (std::ranges::find(settings_, input.name()) == settings_.end())
         unused_.push_back(

@@ -26,27 +26,27 @@ struct TraceOptions {
   /// Whether ranks without a trace are copies of a rank with a trace, as in a job whose ranks do the same
   /// (data-parallel training). If not, only communication among ranks with traces is kept.
   bool alike = true;
-  /// Used if the trace does not state them: number of ranks that share a layer, and number of ranks that reduce
-  /// gradients together (libra.h). 0: unknown.
+  /// Number of ranks that share a layer, and number of ranks that reduce gradients together (libra.h). Used if the
+  /// trace does not state these numbers. 0: unknown.
   std::uint32_t model_ranks = 0;
   std::uint32_t data_ranks = 0;
-  /// Selects the collectives of a trace in 12 columns. If empty, those that reduce weight gradients are kept. All are
-  /// kept if there are none of these, or if a file of LIBRA describes the other groups as well.
+  /// Selects the collectives of a trace in 12 columns. If empty, only the collectives of the weight-gradient pass are
+  /// kept. All collectives are kept if this pass has none, or if `model_ranks` is not 0.
   std::optional<Network> network = Network::all;
   /// Whether to keep ranks without a trace, as ranks without nodes, and all communication as recorded. Used to inspect
   /// a trace. check() rejects such a graph, and it cannot be replayed.
   bool as_recorded = false;
-  /// The rank to inspect with as_recorded. Formats in which all ranks do the same make only this rank.
+  /// The rank to inspect with as_recorded. Readers of formats in which all ranks do the same make only this rank.
   std::uint32_t rank = 0;
-  /// With as_recorded: whether the groups of a trace in 12 columns have the sizes of group_size() for `data_ranks`
-  /// workers, even if the ranks cannot be divided like this. Used for one worker on a link, as in a job with the key
-  /// `trace`.
+  /// With as_recorded, for a trace in 12 columns: whether groups have the size that group_size() returns for
+  /// `data_ranks` workers, even if this size does not divide the number of ranks. Used for one worker on a link, as in
+  /// a job with the key `trace`.
   bool one_worker = false;
   /// The meaning of an all-gather's size in a trace in 12 columns.
   GatherSize gather_size = GatherSize::total;
   /// Traces with more ranks are rejected.
   std::uint32_t max_ranks = 1'000'000;
-  /// Names of other formats that the caller reads. Used in messages about files of unknown format.
+  /// Names of formats that only the caller reads. Used in messages about files of unknown format.
   std::string_view also_known{};
 };
 
@@ -108,16 +108,16 @@ std::span<const TraceFormat> trace_formats();
 ExecutionGraph join(std::vector<PartialGraph> parts, const TraceOptions& options = {});
 
 /// Reads the traces of one job: files, archives or folders, with one file per rank or one file for all ranks. In a
-/// folder or an archive, files of unknown format are left out with a warning if there are others. Throws InputError
+/// folder or an archive, files of unknown format are left out with a warning if there are more files. Throws InputError
 /// "FILE: cause; cure", with the line, byte or node if known. Errors include an unknown format, different formats, a
 /// duplicate rank, and a graph that check() rejects.
 ExecutionGraph read_traces(std::span<const std::filesystem::path> paths, const TraceOptions& options = {});
 
 /// Returns the format of a file, of the first member of an archive, or of the first file of a folder. Returns nullptr
-/// if it is unknown. Throws InputError if the file cannot be read.
+/// if the format is unknown. Throws InputError if the file cannot be read.
 const TraceFormat* format_of(const std::filesystem::path& path);
 
-/// Returns the format of an input with this name and beginning. Returns nullptr if it is unknown.
+/// Returns the format of an input with this name and beginning. Returns nullptr if the format is unknown.
 const TraceFormat* format_of(const std::string& name, std::string_view beginning);
 
 /// Reads one file of a job from memory. The file may be packed.

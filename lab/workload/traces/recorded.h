@@ -18,8 +18,8 @@ std::uint32_t rank_in_name(std::string_view name);
 /// "_allgather_base".
 struct NamedCollective {
   Collective collective = Collective::none;
-  bool barrier = false;  ///< true for an all-reduce of no bytes
-  /// If the kind is not supported: what replaces it ("a broadcast, backwards"); otherwise nullptr.
+  bool barrier = false;  ///< true for a barrier, which becomes an all-reduce of no bytes
+  /// nullptr if the collective is supported. If not, a description of its replacement, e.g. "a broadcast, backwards".
   const char* instead = nullptr;
 };
 /// Returns the collective with this name. Returns an empty value if there is none.

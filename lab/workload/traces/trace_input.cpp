@@ -1,8 +1,8 @@
 // Inputs of traces (see trace_input.h), unpacked by libarchive:
 // https://github.com/libarchive/libarchive/wiki/ManualPages.
 //
-// Packed files, tar archives and their packed members are recognised by their first bytes, not by their names. Deeper
-// levels are not unpacked. The size of the file bounds the unpacked size.
+// Packed files, tar archives and their packed members are recognised by their first bytes, not by their names. Input
+// that is packed more deeply is rejected. The size of the file bounds the unpacked size.
 #include "mltcp/lab/workload/traces/trace_input.h"
 
 #include <archive.h>
@@ -166,8 +166,8 @@ class Unpacked {
     rethrow();
   }
 
-  /// Charges bytes to the limit of the unpacked size. These are the bytes returned, including holes of sparse members,
-  /// or the bytes unpacked for them, whichever are more.
+  /// Adds `given` bytes of members and checks the limit of the unpacked size. The unpacked size is the larger of two
+  /// counts: the bytes of members, including holes of sparse members, and the bytes that libarchive has unpacked.
   void charge(std::size_t given) {
     given_ += given;
     const std::uint64_t now = std::max(given_, static_cast<std::uint64_t>(archive_filter_bytes(archive_.get(), 0)));

@@ -48,8 +48,8 @@ class TraceInput {
   std::string_view beginning();
   /// Reads like a TraceSource.
   std::size_t read(char* to, std::size_t max);
-  /// Returns the memory budget: the one given to share(), or a budget for this input only if share() has not been
-  /// called.
+  /// Returns the memory budget that was given to share(). If share() has not been called, returns a budget that no
+  /// other input uses.
   [[nodiscard]] const std::shared_ptr<TraceBudget>& budget() const { return budget_; }
   void share(std::shared_ptr<TraceBudget> budget) { budget_ = std::move(budget); }
 

@@ -42,9 +42,10 @@ std::optional<Network> network_from(std::string_view text);
 std::string_view name(Network network);
 
 struct LoopOptions {
-  /// Number of workers that reduce weight gradients together (Group::data and Group::expert_data). If 0, it is all_gpus
-  /// / (model group * pp) from the header of the trace, or 2 if the header does not state these. Model and expert
-  /// groups have the sizes stated in the header. If the header states none, they have this number of workers.
+  /// Number of workers that reduce weight gradients together (Group::data and Group::expert_data). If 0, the number is
+  /// all_gpus / (model group * pp) from the header of the trace, where pp is 1 if it is missing. The number is 2 if the
+  /// header lacks all_gpus or the model group. Model and expert groups have the sizes stated in the header, or this
+  /// number of workers if the header states no size.
   std::uint32_t workers = 0;
   Network network = Network::all;
 };
@@ -53,7 +54,7 @@ struct LoopOptions {
 std::uint32_t group_size(const Trace& trace, Group group, const LoopOptions& options);
 
 struct LoopStep {
-  enum class Kind : std::uint8_t { compute, update, send };  ///< an update is a delay; no phase is named after it
+  enum class Kind : std::uint8_t { compute, update, send };  ///< an update is a delay after a collective
   Kind kind = Kind::compute;
   Pass pass = Pass::forward;
   bool overlap = false;  ///< true if later steps do not wait for the bytes

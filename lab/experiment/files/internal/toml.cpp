@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMaxKeyParts = 16;
 
 // Returns the length of the quoted text at the beginning of `text`, including both quotes. If the closing quote is
-// missing, the length extends to the end of the line, or to the end of `text` for a multi-line text.
+// missing, the length extends to the end of the line. For a multi-line text, it then extends to the end of `text`.
 std::size_t size_of_quoted(std::string_view text) {
   const char c = text.front();
   const bool long_text = text.size() > 2 && text[1] == c && text[2] == c;
@@ -74,7 +74,7 @@ bool fails_assertion(std::string_view text) {
 }
 
 // Finds the line of `text` that fails an assertion of the parser, because the assertion reports no line number. The
-// first N lines of `text` fail it if and only if they include that line.
+// first N lines of `text` fail the assertion if and only if they include that line.
 std::size_t line_of_assertion(std::string_view text) {
   std::vector<std::size_t> ends;
   for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
@@ -212,7 +212,7 @@ Place position_of_last_line(std::string_view text) {
     const std::size_t end = line.find(']');
     if (end == std::string_view::npos || end < begin) return;
     const std::string name(trimmed(line.substr(begin, end - begin)));
-    // This excludes a row in a list of lists, which also begins with a bracket.
+    // The condition excludes a row in a list of lists, which also begins with a bracket.
     constexpr std::string_view of_names = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     if (name.find_first_of(of_names) != 0 || name.find(',') != std::string::npos) return;
     place.table = array ? fmt::format("{}[{}].", name, ++elements[name]) : name + ".";

@@ -58,13 +58,13 @@ Json value_of(const T& value) {
   }
 }
 
-/// Returns whether `value` is in the range of its key in experiment files. `unset` is the value if a file omits the
+/// Returns whether `value` is in the range that experiment files allow for `key`. `unset` is the value of an omitted
 /// key, and is always in range.
 bool sound(const workload::WholeKey& key, std::uint32_t value, std::uint32_t unset) {
   return value == unset || (value >= key.min && value <= key.max);
 }
 bool sound(const workload::TimeKey& key, Nanos value, Nanos /*unset*/) {
-  return value.count >= 0 && value <= key.max * 2;  // twice the limit, because a start time may include jitter
+  return value.count >= 0 && value <= key.max * 2;  // up to twice `key.max`, because a start time may include jitter
 }
 // The comparisons in the functions below are false for NaN.
 bool sound(const workload::NumberKey& key, double value, double /*unset*/) {
@@ -80,7 +80,7 @@ bool sound(const Key& /*key*/, const T& /*value*/, const T& /*unset*/) {
 template <typename T>
 void take(const Json& json, T& value, const char* key) {
   if constexpr (std::is_same_v<T, Nanos>) {
-    // Limits times so that sums and differences of times cannot overflow.
+    // Limits the value so that sums and differences of times cannot overflow.
     value = Nanos(whole_value<std::int64_t>(json, key, -kMaxTime.count));
     if (value > kMaxTime && !value.is_never()) throw InputError(fmt::format("\"{}\" is a time beyond 2^60 ns", key));
   } else if constexpr (std::is_same_v<T, Rate>) {
@@ -113,7 +113,7 @@ void take(const Json& json, T& value, const char* key) {
   }
 }
 
-// ---- Parameters of congestion control, by name: all parameters of the algorithms that jobs use ----
+// ---- Parameters of the congestion control algorithms that jobs use, by name ----
 
 // Throws RunError if this host does not have an algorithm that the coordinator has loaded.
 void check_algorithm(const std::string& name) {
@@ -147,7 +147,7 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
   cc::Parameters parameters;
   for (const cc::AlgorithmTable* algorithm : algorithms) {
     const Json& values = json.at(std::string(algorithm->name));
-    // A parameter that this host does not know would have no effect, without any message.
+    // Without this check, a parameter that this host does not know would silently have no effect.
     if (!values.is_object() || values.size() != algorithm->parameters.size())
       throw InputError(
           fmt::format("congestion control \"{}\" has other parameters than on this host", algorithm->name));
@@ -165,7 +165,7 @@ cc::Parameters parameters_from(const Json& json, const std::vector<const cc::Alg
 /// Returns the number of ranks in the job's programs.
 std::uint32_t ranks_in(const workload::Job& job) { return job.pattern ? job.pattern->ranks : workload::ranks_of(job); }
 
-bool is_time(Nanos time) { return time <= kMaxTime; }  // also returns false for never()
+bool is_time(Nanos time) { return time <= kMaxTime; }  // false for never()
 
 /// Maximum of a counter. A double represents it exactly, and sums over all ranks cannot overflow.
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 53U;
@@ -192,7 +192,7 @@ T cell_from(const Json& json, const char* key) {
     return whole_value<std::int64_t>(json, key, -1, static_cast<std::int64_t>(kMaxCount));
   } else if constexpr (std::is_floating_point_v<T>) {
     const auto value = json.get<T>();
-    if (!(value >= 0 && value <= static_cast<T>(kMaxCount)))  // also refuses NaN
+    if (!(value >= 0 && value <= static_cast<T>(kMaxCount)))  // NaN fails the comparisons
       throw InputError(fmt::format("\"{}\" of series is {}, which is not a number from 0 to 2^53", key, value));
     return value;
   } else {
@@ -210,7 +210,7 @@ Json to_json(const RunSetup& setup) {
             {"learn_iterations", setup.mltcp.learn_iterations},
             {"series", setup.series},
             {"jobs", value_of(setup.jobs)}};
-  // All jobs have the same parameters, so they are sent once.
+  // All jobs have the same parameters, so the message contains the parameters only once.
   if (!setup.jobs.empty())
     json["parameters"] = to_json(*setup.jobs.front().spec.connection.parameters, algorithms_of(setup.jobs));
   return json;
@@ -242,7 +242,7 @@ RunSetup setup_from(const Json& json) {
         throw InputError("phases that compute for a negative time, or for more than a day");
       computes += phase.compute;
     }
-    // Creates one program to check the pattern or phases, because an error concerns all ranks.
+    // Creates the program of rank 0 as a check. An error in the pattern or phases concerns the programs of all ranks.
     if (!job.programmed) static_cast<void>(workload::rank_program(job.spec.job, 0));
     job.spec.connection.parameters = shared;
     job.spec.real_payload = true;
@@ -277,7 +277,7 @@ RankResult result_from(const Json& json, const RankLimits& limits) {
     const Nanos time = result.times[i];
     if (time.count < 0 || !is_time(time) || start < before || !is_time(start) || start + time > limits.until)
       throw InputError(fmt::format("iteration {} has an impossible time or duration; check that host's clock", i));
-    // Impossible, because sending and acknowledgements take time.
+    // An iteration cannot take 0 ns, because sending and acknowledgements take time.
     if (time.count == 0 && limits.bytes_per_iteration > 0)
       throw InputError(fmt::format("iteration {} of 0 ns, in which {} bytes were sent; check that host's clock", i,
                                    limits.bytes_per_iteration));
@@ -326,7 +326,8 @@ void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& l
         fmt::format("a last row of series at {} ns, but the run has lasted {}", last.count, to_text(limits.last)));
   series.sampled_every = time_from(json, "sampled_every");
   series.interval = time_from(json, "interval");
-  // When a recorder reaches its maximum number of rows, it drops every second row. The interval can only be doubled.
+  // When a recorder is full, it drops every second row and doubles the interval. So intervals are the requested
+  // interval times a power of two.
   const auto is_doubled = [](Nanos wide, Nanos narrow) {
     const std::int64_t times = wide.count / narrow.count;
     return wide.count % narrow.count == 0 && times > 0 && (times & (times - 1)) == 0;
@@ -394,11 +395,11 @@ std::size_t piece_from(const Json& json, std::size_t connection, std::size_t fir
 
 std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series) {
   constexpr std::size_t rest = std::size_t{64} << 10U;
-  // A piece has 14 columns. A value and its comma have at most 25 characters; 32 leave room for more.
+  // A piece has 14 columns. A value and its comma have at most 25 characters; the limit assumes 32.
   constexpr std::size_t piece = kSeriesPiece * 14 * 32;
-  // An iteration's values in the 4 lists of a result, each with 19 digits, a sign and a comma.
+  // Length of an iteration's values in the 4 lists of a result: 19 digits, a sign and a comma per value.
   constexpr std::size_t iteration = 4 * 21;
-  // A rank's entry in a progress message, including the reason why the rank is not connected.
+  // Maximum length of a rank's entry in a progress message, including the reason why the rank is not connected.
   constexpr std::size_t rank = 1024;
   return std::min(kLongest, rest + iteration * iterations + rank * ranks + (series ? piece : 0));
 }

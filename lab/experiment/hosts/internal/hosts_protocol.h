@@ -22,10 +22,10 @@
 //   ready {mtu}                                     after welcome
 //   pong {id, time}                                 the reply to ping
 //   progress {run, ranks}                           five times a second, and when a rank is connected or done
-//   link {run, since, lasted, why}                  the port has lost its link (lasted: null), or has it again
+//   link {run, since, lasted, why}                  the port has lost its link (lasted: null), or the link is back
 //   result {run, job, rank, ...}                    for each rank on the host, after collect
-//   rows {..}, series {..}                          after stop, if series were requested: the columns of one
-//                                                   connection after the other, in pieces
+//   rows {..}, series {..}                          after stop, if series were requested: the columns of
+//                                                   each connection in turn, in pieces
 //   stopped {longest_gap, stalled, losses}          the reply to stop, after all series
 //   failed {message}                                at any time
 //
@@ -52,8 +52,8 @@ using Json = nlohmann::json;
 inline constexpr int kVersion = 11;
 /// Maximum length of a message in bytes.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
-/// Limits of any message, sufficient for phases and for lists with a million iterations. A value needs 16 bytes of
-/// memory.
+/// Limits of any message. They suffice for phases and for lists with a million iterations. A JSON value needs 16 bytes
+/// of memory.
 inline constexpr JsonLimits kLimits{.depth = 16, .values = 8'000'000};
 
 /// A job of a run, as sent to the hosts of its ranks. Each host derives the augmentation from the policy and
@@ -91,10 +91,10 @@ struct RankLimits {
   Nanos from;   ///< start time of the job
   Nanos until;  ///< current time plus the uncertainty of the clock
 };
-/// Reads a rank's result. Throws Json::exception or InputError, also for impossible values.
+/// Reads a rank's result. Throws Json::exception or InputError if the result is invalid or contains impossible values.
 RankResult result_from(const Json& json, const RankLimits& limits);
 
-/// Maximum number of rows of a connection's series; greater than the number in any file.
+/// Maximum number of rows of a connection's series. Files of series have fewer.
 inline constexpr std::size_t kMaxSeriesRows = std::size_t{1} << 24U;
 
 /// The settings with which hosts record series.
@@ -116,20 +116,21 @@ struct SeriesLimits {
   std::size_t connections = 0;
   Nanos last;  ///< maximum time of a row: current time since the epoch plus the uncertainty of the clock
 };
-/// Sets the times of `series` and allocates its connections; their names follow with the pieces. Throws Json::exception
-/// or InputError, also for values that exceed `order` or `limits`.
+/// Sets the times of `series` and allocates its connections. The names of the connections follow in the pieces. Throws
+/// Json::exception or InputError if the message is invalid or exceeds `order` or `limits`.
 void rows_from(const Json& json, const SeriesOrder& order, const SeriesLimits& limits, RunSeries& series);
 /// Returns a message with rows [first, first + kSeriesPiece) of a connection, or fewer at the end of the series.
 Json piece_to_json(const RunSeries& series, std::size_t connection, std::size_t first);
 /// Adds a piece to `series`, which must already contain the connection's earlier rows. Returns the number of rows in
-/// the piece. Throws Json::exception or InputError, also for impossible values and for totals that decrease.
+/// the piece. Throws Json::exception or InputError if the piece is invalid, contains impossible values, or contains
+/// totals that decrease.
 std::size_t piece_from(const Json& json, std::size_t connection, std::size_t first, RunSeries& series);
 
-/// Returns the maximum length in bytes of a message from a host with `ranks` ranks. `iterations` is the number of
-/// iterations that they record; `series` states whether they record series.
+/// Returns the maximum length in bytes of a message from a host with `ranks` ranks. `iterations` is the maximum number
+/// of iterations of a job. `series` states whether hosts record series.
 std::size_t longest_of_host(std::size_t iterations, std::size_t ranks, bool series);
 
-/// Returns the text in field `key`, for people: one line, truncated after 2000 bytes. Throws Json::exception.
+/// Returns the text in field `key` as one line for people, truncated after 2000 bytes. Throws Json::exception.
 std::string words_from(const Json& json, const char* key);
 
 /// Returns the time in field `key`, on a host's clock. time_from() and plan_state_from() throw Json::exception or
@@ -147,8 +148,8 @@ PhasePlan plan_from(const Json& json);
 std::string to_hex(const Address& address);
 Address address_from(const std::string& hex);
 
-/// Returns the next message, which is an object with a type; empty if none has arrived. Throws StreamError on failure,
-/// and for text that is not such an object.
+/// Returns the next message, or nullopt if none has arrived. Throws StreamError if the stream fails, or if the message
+/// is not an object with a type.
 std::optional<Json> receive(MessageStream& stream);
 /// Parses the text of a message. Throws StreamError if it is not an object with a type.
 Json message_from(const std::string& text);

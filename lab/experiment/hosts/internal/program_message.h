@@ -3,8 +3,8 @@
 // phases are not sent. Not installed.
 //
 // A message stores operations as columns: "kinds" has one letter per operation, and each other list has numbers for
-// those operations that need them. Offsets are not sent, because drivers do not use them. Programs with rates for
-// single sends cannot be sent.
+// those operations that need them. Offsets are not sent, because drivers do not use them. A program that sets the rates
+// of individual sends cannot be sent.
 #pragma once
 
 #include <nlohmann/json.hpp>

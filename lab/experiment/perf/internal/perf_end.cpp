@@ -89,7 +89,7 @@ Trial trial_of(const PerfPlace& place) {
   trial.datapath.sleeps = place.idle == Idle::sleep;
   Address& address = trial.host.address;
   if (place.ip.empty()) {
-    // The device uses an address of the kernel. Its interface, and thus the MTU, is not known yet.
+    // The device uses an IP address of the kernel. The interface with this address, and thus the MTU, is not known yet.
     trial.datapath.mtu = 0;
     address.port = 0;
   }
@@ -246,9 +246,9 @@ void End::post_receive(Flow& flow) {
   must("receiving", endpoint_.receive(flow.connection, std::span(in_).first(batch_.bytes), 0, options, operation));
 }
 
-// In the latency test, answers are posted from a callback, so that an answer carries the acknowledgement of the message
-// that it answers. An answer posted by run() would come after this acknowledgement has left. The last completions of a
-// batch go to the queue, because run() waits on the queue.
+// In the latency test, a callback posts each answer, so that the answer carries the acknowledgement of the message
+// before it. If run() posted the answer, the acknowledgement would already have left. The last completions of a batch
+// go to the queue, because run() waits on the queue.
 endpoint::PostOptions End::post_options(Flow& flow, std::uint64_t left) {
   if (batch_.test == PerfTest::latency && left > 0) return {.callback = &on_answer, .context = &flow};
   return {.queue = queue_.get(), .context = &flow};

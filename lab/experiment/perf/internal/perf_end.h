@@ -46,7 +46,7 @@ class End {
 
   /// Enlarges the buffers if they are too small for messages of `bytes`.
   void reserve(Bytes bytes);
-  /// Begins a batch: posts this end's first receives. Must be called before the other end sends.
+  /// Begins a batch: posts the first receive operations of this end. Must be called before the other end sends.
   void prepare(const Batch& batch, bool is_client);
   /// Runs the batch until all messages are sent and received. Records intervals of length `every` unless it is 0. Calls
   /// `look` about every 0.1 s; an exception of `look` ends the batch. Throws RunError if an operation fails or the

@@ -43,7 +43,7 @@ struct Refused : std::runtime_error {
 };
 
 /// Returns the end of a sentence about the other process after `stream` has failed, such as "closed the connection;
-/// read its output". Uses the last data on `stream` if these show the reason.
+/// read its output". Uses the last data on `stream` if the data show the reason.
 std::string why_gone(MessageStream& stream, const StreamError& error);
 
 /// Returns the next message. Throws StreamError if the stream fails, RunError if nothing arrives within `limit` or the
@@ -58,7 +58,7 @@ void send(MessageStream& stream, const Json& message);
 Json to_json(const Batch& batch);
 /// Parses a batch. Throws Refused if a value is missing or out of range.
 Batch batch_of(const Json& json);
-/// Returns the text at `key`. Throws Refused if there is none, or if it is longer than `longest` bytes.
+/// Returns the text at `key`. Throws Refused if there is no text, or if the text is longer than `longest` bytes.
 std::string text_of(const Json& json, const char* key, std::size_t longest = 400);
 
 std::string to_hex(std::span<const std::byte> bytes);

@@ -17,8 +17,8 @@ struct Setting {
   bool operator==(const Setting&) const = default;
 };
 
-/// Returns all settings of the experiment, ascending by key. `ecn` includes its defaults, so that experiments are
-/// comparable. Empty if there is no provenance, or if the provenance contains no readable experiment.
+/// Returns all settings of the experiment, ascending by key. Settings of ECN include the default values, so that
+/// experiments are comparable. Empty if there is no provenance, or if the provenance contains no readable experiment.
 std::optional<std::vector<Setting>> settings_of(const std::optional<Provenance>& provenance);
 
 /// Returns the value of `key`, or null if there is no such key.

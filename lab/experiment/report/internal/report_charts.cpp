@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxPoints = 1000;  // maximum number of points of a line; a chart has fewer columns of pixels
+constexpr std::size_t kMaxPoints = 1000;  // maximum number of points of a line; charts have fewer columns of pixels
 constexpr std::size_t kMaxCells = 400;    // maximum number of columns of a heat map
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -35,8 +35,8 @@ double slowdown_at(const JobResult& job, std::size_t i) {
   return static_cast<double>(job.iterations[i].count) / static_cast<double>(job.isolated.count);
 }
 
-// Returns the mean of each group of `values`, and its minimum and maximum if groups have several values. Ignores values
-// that are not finite.
+// Returns the mean of each group of `values`, and the group's minimum and maximum if groups have several values.
+// Ignores values that are not finite.
 Json grouped(const std::vector<double>& values, std::size_t group) {
   Json means = Json::array();
   Json min = Json::array();
@@ -96,7 +96,8 @@ Json line_of_job(const View& view, const JobResult& job, const std::vector<doubl
   return line;
 }
 
-// The scale of iterations, common to all runs: slow-downs, or times if any slow-down is unknown.
+// The scale of iterations on charts, common to all runs. Values are slow-downs, or iteration times if the isolated time
+// of any job is unknown.
 struct IterationScale {
   bool slowdowns = true;
   AxisRange range;

@@ -14,8 +14,8 @@
 
 namespace mltcp::experiment {
 
-/// One band of a stack of bytes per bin. A band belongs to a job. If there are more jobs than colours, a band belongs
-/// to a number of jobs: it contains the bins in which this many jobs sent simultaneously.
+/// One band of a stacked chart of bytes per bin. A band belongs to a job. If there are more jobs than colours, a band
+/// belongs to a number of jobs: it contains the bins in which this many jobs sent simultaneously.
 struct Band {
   std::string name;
   std::string colour;  ///< CSS variable of report.css without its dashes, such as "job-0" or "heat-3"
@@ -24,7 +24,7 @@ struct Band {
 struct Bands {
   Nanos bin;
   Nanos from;       ///< time of the first bin
-  bool by_count{};  ///< true if a band belongs to a number of simultaneous jobs, false if to a job
+  bool by_count{};  ///< true if each band stands for a number of simultaneous jobs, false if for one job
   std::vector<Band> bands;
 };
 /// Returns the bands of the whole run. Requires View::has_usage(run).
@@ -32,8 +32,8 @@ Bands bands_of(const View& view, std::size_t run);
 /// Returns the part of `bands` in [span.from, span.to), with bins merged so that there are at most `columns`. `columns`
 /// must be above 0.
 Bands cut(const Bands& bands, TimeSpan span, std::size_t columns);
-/// Returns the upper end of a band chart's axis, in bits per second: the link's rate, or the maximum reached if the
-/// rate is unknown.
+/// Returns the upper end of a band chart's axis, in bits per second. This is the link's rate, or the maximum recorded
+/// rate of all jobs together if the link's rate is unknown.
 double top_rate(const View& view, std::size_t run);
 
 /// Slow-downs of several jobs: mean, minimum and maximum of each group of successive iterations.
@@ -55,7 +55,7 @@ struct PolicyLines {
   std::size_t iterations = 0;  ///< number of iterations of the longest run
   std::vector<PolicyLine> lines;
 };
-/// Returns a line for each run with known slow-downs, with at most `columns` groups.
+/// Returns a line for each run whose slow-downs are known. A line has at most `columns` groups.
 PolicyLines policy_lines(const View& view, std::size_t columns);
 
 /// Steps of the heat map. Colour "heat-n", with n from 0, stands for slow-downs up to kHeatSteps[n] and above the
@@ -68,7 +68,7 @@ class ChartList {
   /// Adds a chart and returns the HTML element that charts.js fills. `height` is in pixels. `caption` and `label` are
   /// HTML.
   std::string add(const nlohmann::json& chart, std::string_view caption, std::string_view label, int height);
-  /// Sets the tables of links from which the reader can choose.
+  /// Sets the data of the links among which the reader can choose.
   void set_links(const nlohmann::json& links);
   /// Adds a chart that has no element on the page. Returns its index, which the page's script uses.
   std::size_t add_hidden(const nlohmann::json& chart);

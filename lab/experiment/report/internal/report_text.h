@@ -17,15 +17,16 @@ struct TimeUnit {
   const char* name;
   double nanos;
 
-  /// Returns the unit for a page on which `typical` is the smallest time that should be readable, in about four digits.
+  /// Returns the unit in which `typical` has about four digits. `typical` is the smallest time of the page that should
+  /// be readable.
   static TimeUnit for_time(Nanos typical);
   [[nodiscard]] std::string number(Nanos time) const;
   /// Returns number and unit, such as "260.0 ms", or a dash for 0.
   [[nodiscard]] std::string text(Nanos time) const;
 };
 
-/// Each of these three functions returns a value with three digits and its unit, such as "1.54 s", "13.8 MB" or "1
-/// Gbps". Exact values are in the result file.
+/// prose_time(), bytes_text() and rate_text() return a value with three digits and its unit, such as "1.54 s", "13.8
+/// MB" or "1 Gbps". Exact values are in the result file.
 std::string prose_time(Nanos time);
 std::string bytes_text(Bytes bytes);
 std::string rate_text(Rate rate);
@@ -38,8 +39,8 @@ std::string jobs_text(double jobs);
 std::string slowdown_text(double slowdown);
 std::string slowdown_text(const std::optional<double>& slowdown);
 
-/// A unit of rates: its name, and its size in bits per second. for_rate() returns the largest unit in which a rate is
-/// one or more.
+/// A unit of rates: its name, and its size in bits per second. for_rate() returns the largest unit in which the value
+/// of a rate is at least 1.
 struct RateUnit {
   const char* name;
   double bits_per_second;
@@ -76,7 +77,7 @@ std::string verdicts(Change first, std::string_view in_first, Change second, std
 /// Returns a comparison such as "1.29× instead of 1.23×, 5.3% more time", or "1.23×, compared with 1.23×". Both
 /// slow-downs must be known.
 std::string slowdown_beside(double before, double now);
-/// Returns one number of a tile, coloured by `change`: description, number, and comparison. `beside`, the comparison,
+/// Returns a line of a tile, coloured by `change`: the description `what`, a number, and the comparison `beside`, which
 /// may be empty.
 std::string measure(Change change, std::string_view what, const std::string& number, const std::string& beside);
 /// Returns a difference such as "16% less time". Both times must be known and differ.

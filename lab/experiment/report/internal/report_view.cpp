@@ -12,7 +12,8 @@
 namespace mltcp::experiment {
 namespace {
 
-// Width of a window in iterations of the slowest job: enough to show a rhythm, few enough to show bursts.
+// Width of a window, as a number of iterations of the slowest job. The number is large enough to show a rhythm, and
+// small enough to show bursts.
 constexpr std::int64_t kWindowIterations = 4;
 
 // How jobs share the link while at least one job communicates, according to the jobs' own clocks.

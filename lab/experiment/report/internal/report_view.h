@@ -43,8 +43,8 @@ std::string interleaving(const RunSummary& summary);
 /// Maximum difference in iterations for which two runs count as interleaving equally early.
 inline constexpr std::uint64_t kSameInterleaving = 2;
 /// Returns whether run `now` interleaves earlier (better) or later (worse) than run `before`. Never interleaving is
-/// worse than any iteration. If neither run interleaves, compares when they come within 5%. Unknown if a run has
-/// nothing to interleave, or if a job's isolated time is unknown.
+/// worse than any iteration. If neither run interleaves, compares when the runs come within 5%. Returns unknown if a
+/// run has nothing to interleave, or if a job's isolated time is unknown.
 Change interleaving_change(const RunSummary& before, const RunSummary& now);
 
 /// Results prepared for one page. The results must outlive the view.
@@ -76,11 +76,11 @@ struct View {
   /// the link's record. Empty if the link is idle, or if the record is blurred.
   [[nodiscard]] std::optional<double> overlap(std::size_t run, TimeSpan span) const;
   /// Returns the mean number of jobs that communicate simultaneously while at least one communicates, from the same
-  /// source as overlap(). Empty if overlap() is, and for fewer jobs than kFewestCounted.
+  /// source as overlap(). Empty if overlap() is empty, or if there are fewer than kFewestCounted jobs.
   [[nodiscard]] std::optional<double> jobs_at_once(std::size_t run, TimeSpan span) const;
   [[nodiscard]] std::size_t job_id(const std::string& name) const;
-  /// Returns the run with which `run` is compared: the run of policy fair that is most similar in congestion control,
-  /// datapath and seed, or the first run if there is none.
+  /// Returns the run with which `run` is compared. This is the run of policy fair that is most similar in congestion
+  /// control, datapath and seed. If there is no run of policy fair, it is the first run.
   [[nodiscard]] std::size_t reference(std::size_t run) const;
 };
 

@@ -17,7 +17,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxNumbers = 800'000;  // maximum number of values in all panels of a page together: about 4 MB
 constexpr std::size_t kMaxPoints = 16'000;  // maximum number of points of a line: several for each pixel of any screen
 constexpr std::size_t kFewestPoints = 500;
-constexpr double kSteps = 4095;  // number of steps to which values are rounded: finer than the pixels of a panel
+// Number of steps to which values are rounded; a step is smaller than a pixel of a panel.
+constexpr double kSteps = 4095;
 
 // Indices of SeriesCharts::kPanels.
 constexpr std::size_t kQueue = 0;
@@ -26,7 +27,7 @@ constexpr std::size_t kGain = 2;
 constexpr std::size_t kRatio = 3;
 constexpr std::size_t kRtt = 4;
 
-// Returns the values in steps of `max` / kSteps, rounded.
+// Returns the values as multiples of `max` / kSteps, rounded to whole numbers.
 Json in_steps(const std::vector<double>& values, double max) {
   Json steps = Json::array();
   for (const double value : values)

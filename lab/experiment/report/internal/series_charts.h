@@ -1,6 +1,6 @@
 // The charts of recorded series on the page of results. The link's queue, congestion windows, gains, progress and
 // round-trip times have one panel each, over the time of a run. If a run has more rows than a page can show, successive
-// rows are joined, and a joined row contains their minimum and maximum. This header is not installed.
+// rows are joined. A joined row contains the minimum and maximum of these rows. This header is not installed.
 #pragma once
 
 #include <array>
@@ -45,9 +45,9 @@ class SeriesCharts {
   [[nodiscard]] bool has_sent(std::size_t run) const {
     return runs_[run] != nullptr && !runs_[run]->connections.empty() && runs_[run]->times.size() > 1;
   }
-  /// Returns what jobs have sent, as a chart of kind "bands", for a run whose link was not recorded.
+  /// Returns a chart of kind "bands" that shows how much each job has sent, for a run whose link was not recorded.
   [[nodiscard]] nlohmann::json sent(std::size_t run, std::string_view name) const;
-  /// Returns how many rows a drawn point joins: the maximum over all runs.
+  /// Returns the number of rows that one drawn point joins, for the run with the most rows.
   [[nodiscard]] std::size_t max_joined() const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMeanCharacter = 0.56;  // mean width of a character, as a share of the font size
 
-// Escapes text. one_line() may leave U+FFFE and U+FFFF, which XML 1.0 forbids (section 2.2).
+// Escapes text. Also replaces U+FFFE and U+FFFF, which one_line() may leave and XML 1.0 forbids (section 2.2).
 std::string xml(std::string_view text) {
   std::string line = one_line(text);
   for (std::size_t at = 0; (at = line.find("\xef\xbf", at)) != std::string::npos; ++at)

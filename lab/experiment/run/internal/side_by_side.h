@@ -18,7 +18,7 @@ void side_by_side(std::uint32_t threads, std::size_t count, const Body& body) {
     for (std::size_t i = 0; i < count; ++i) body(i);
     return;
   }
-  // Number of the next piece, in ascending order. The piece named by in_parallel() is ignored.
+  // Number of the next piece. The number that in_parallel() passes is ignored, since it may not ascend.
   std::atomic<std::size_t> next = 0;
   in_parallel(threads, count, [&](std::size_t /*piece*/) { body(next++); });
 }

@@ -69,7 +69,8 @@ class RingNetworks final : public SoakNetworks {
     largest.bottleneck.buffer_bytes = largest.reverse.buffer_bytes = 1'000'000;
     dpdk::EalOptions options;
     options.cores = cores;
-    // A network is destroyed before the next network is made, but the memory that it frees is fragmented.
+    // A network is destroyed before the next network is made, but the freed memory is fragmented. So the limit is twice
+    // the memory of the largest network.
     options.memory_mb = 2 * realtime::RingDumbbell::memory_mb(largest);
     return options;
   }
