@@ -1,12 +1,12 @@
-// Measures the error of `mltcp advise`. Prints its predictions and the results of simulations by packets as a Markdown
-// table.
+// Measures the error of `mltcp advise`. Prints its predictions and the results of packet-level simulations as a
+// Markdown table.
 //
 //   build/bin/advice_check [--seeds N] examples/multi-phase.toml ...
 //
-// Each file is a mix of jobs on its own network. The reference is N simulations by packets (default: 24), with 60
-// iterations of each job. Each starts the jobs at random times within their periods. The seeds differ from those of the
-// advice. ± is the 95% confidence interval of the reference, and smaller differences between predictions mean nothing.
-// Values are means over the jobs. The error of the worst job is next to them.
+// Each file is a mix of jobs on its own network. The reference is N packet-level simulations (default: 24), with 60
+// iterations of each job. Each simulation starts the jobs at random times within their periods. The reference and the
+// advice use different seeds. ± is the 95% confidence interval of the reference. Differences smaller than this interval
+// mean nothing. Values are means over the jobs, except that the last column is the error of the worst job.
 #include <fmt/format.h>
 
 #include <cmath>

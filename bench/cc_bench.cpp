@@ -1,8 +1,8 @@
 // Measures the cost of congestion control per acknowledgement sample, for every built-in algorithm, without and with
 // MLTCP. Each step does what a connection does: it counts the bytes of the job's iteration, computes the gains, passes
-// the sample on, and reports congestion from time to time. MLTCP's share is the counting and the gains. It is also
-// measured alone, for each aggressiveness function. The cost that it adds to an algorithm is lower, because the CPU
-// overlaps their work.
+// the sample on, and reports congestion from time to time. MLTCP's part is the counting and the gains. Other benchmarks
+// measure only this part, for each aggressiveness function. MLTCP adds less than this to the cost of an algorithm,
+// because the CPU executes instructions of both at the same time.
 #include <benchmark/benchmark.h>
 
 #include <array>

@@ -1,8 +1,8 @@
 // Measures the speed and memory of the cluster scheduler. The benchmarks schedule 256 jobs of mixed types on 1,024
-// hosts, rank ten candidates for one more job, and let one more job join. Another one schedules 2,500 jobs on 10,000
-// hosts. The number in a name is the number of threads. "Time" is real time, because threads work in parallel. "CPU" is
-// the sum over all threads. Jobs are placed by locality or at random. Random placement is the worst case: it joins all
-// jobs to one component with thousands of loops.
+// hosts, rank ten candidates for one more job, and let one more job join. A further benchmark schedules 2,500 jobs on
+// 10,000 hosts. The number in a name is the number of threads. "Time" is real time, because threads work in parallel.
+// "CPU" is the sum over all threads. Jobs are placed by locality or at random. Random placement is the worst case: it
+// joins all jobs to one component with thousands of loops.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -125,7 +125,8 @@ void schedule_1024_hosts(benchmark::State& state, PlacementKind kind) {
   }
 }
 
-/// Ranks ten candidate placements for one more job of 24 workers. The cluster has seen none of them before.
+/// Ranks ten candidate placements for one more job of 24 workers. Each measurement uses a new Cluster, which has not
+/// ranked these candidates before.
 void rank_1024_hosts(benchmark::State& state, PlacementKind kind) {
   Setting base = setting(thousand_hosts(), 255, kind);
   const Demand demand = job_types()[8];

@@ -2,13 +2,13 @@
 // hosts in one process that pass packets to each other directly. So only the work of the transport and of the endpoint
 // is measured.
 //
-// The compared cases alternate within one run, and the comparison is a counter:
+// The compared cases alternate within one run. A counter shows the result of the comparison:
 //
 //   Message    a message of 64 bytes, through shards and through endpoints, both ends in one thread; the time is
 //              per operation, and a message has two operations, a send and a receive
 //   Tagged     a tagged message with 10 and with 10,000 receives posted; `over_few` is the ratio of their times
-//   Handover   from a post in one thread to its callback in a second, spinning thread; also the posting call alone.
-//              Needs two CPUs without other load:
+//   Handover   the time from a post in one thread to its callback in a second thread, which spins; also the time of the
+//              posting call. Needs two CPUs without other load:
 //              chrt -f 50 build/bin/endpoint_bench --benchmark_filter=Handover
 #include <benchmark/benchmark.h>
 
@@ -148,7 +148,7 @@ EndpointConfig config_of(std::uint32_t host) {
   return config;
 }
 
-/// Returns the median of the times of single rounds, which other load on the machine hardly changes.
+/// Returns the median time of a round. Other load on the machine hardly changes the median.
 Nanos median(std::vector<Nanos>& times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
@@ -157,8 +157,8 @@ Nanos median(std::vector<Nanos>& times) {
 
 // ---- a message, through shards and through endpoints ----------------------------------------------------------------
 
-constexpr std::uint64_t kTaggedBatch = 8;  ///< number of tagged messages per round, below the lowest number of receives
-constexpr int kBatch = 16;                 ///< number of messages per round, which a busy program posts together
+constexpr std::uint64_t kTaggedBatch = 8;  ///< tagged messages per round, fewer than the posted receives
+constexpr int kBatch = 16;                 ///< messages per round, which are posted together
 
 class ByHand {
  public:
@@ -231,7 +231,7 @@ class ThroughEndpoints {
     }
     while (ended_ < 2 * kBatch) progress();
   }
-  /// Posts `count` receives with different tags. Only tagged_round() sends messages for some of them.
+  /// Posts `count` receives with different tags. Messages for some of these receives come only from tagged_round().
   void post_others(std::uint64_t count) {
     OperationHandle operation = 0;
     for (std::uint64_t i = 0; i < count; ++i)

@@ -1,7 +1,7 @@
 // Measures the speed of datapath flow. Each job is a ring of four workers on a leaf-spine network with 2:1
-// oversubscription, and one more job comes and goes. The counters are simulated seconds per second of processor time,
-// and events: begins and ends of flows, and changes of weight. `packets` simulates the same network and jobs at packet
-// level.
+// oversubscription. The counters include simulated seconds and events, each per second of processor time. An event is
+// the begin or end of a flow, or a change of its weight. The benchmark `packets` simulates the same network and jobs at
+// packet level.
 #include <benchmark/benchmark.h>
 
 #include <memory>

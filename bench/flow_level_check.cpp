@@ -2,8 +2,8 @@
 //
 //   build/bin/flow_level_check examples/two-vgg19.toml ...
 //
-// Prints for each policy the largest difference of a job's isolated iteration. For each datapath also prints the mean
-// slow-down of all jobs, over all iterations and over the second half.
+// For each policy, prints the largest difference between the two datapaths in a job's isolated iteration time. Also
+// prints the mean slow-down of all jobs on each datapath, over all iterations and over the second half of them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -61,7 +61,7 @@ double allreduce_us(const Context& context, std::vector<float>& data) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
 }
 
-/// Returns `rounds` of rank 0 on both ranks, so that they repeat equally often.
+/// Returns on both ranks the `rounds` that rank 0 passes, so that both ranks repeat equally often.
 int agree(const Context& context, int rounds) {
   gloo::BroadcastOptions options(context);
   options.setOutput(&rounds, 1);
@@ -100,7 +100,7 @@ void run(int rank, const std::string& folder, const std::string& address, std::s
   }
 }
 
-/// Runs this rank, and prints an exception. Returns the exit status.
+/// Runs this rank. If this throws an exception, prints its message. Returns the exit status.
 int try_run(int rank, const std::string& folder, const std::string& address, std::size_t longest, double seconds) {
   try {
     run(rank, folder, address, longest, seconds);

@@ -1,5 +1,5 @@
-// Shows what a switch and receivers measure about the claims of jobs (transport/job_claims.h), honest and false ones,
-// as a Markdown table. Runs in virtual time, with the same results in every run.
+// Shows what a switch and receivers measure about honest and false claims of jobs (transport/job_claims.h), as a
+// Markdown table. Runs in virtual time, with the same results in every run.
 //
 //   job_claims        prints the table
 //   job_claims cost   prints the cost of summing a packet's claims, measured in real time
@@ -32,7 +32,8 @@ void print(const std::vector<ClaimsScene>& scenes) {
   }
 }
 
-/// Sums packets of `jobs` jobs in turn. Returns the shortest time of seven rounds, in ns per packet.
+/// Adds packets of `jobs` jobs, one packet of each job in turn. Returns the shortest time of seven rounds, in ns per
+/// packet.
 double nanoseconds_per_packet(std::uint32_t jobs) {
   constexpr std::uint32_t packets = 2'000'000;
   JobClaims claims;

@@ -142,7 +142,7 @@ void run_segments(const KernelLoop& loop) {
   bind_to(file, loop.address);
   connect_to(file, loop.peer);
   const std::size_t bytes = std::min(kLongestMessage / loop.size, kMaxSegments) * loop.size;
-  // Send from many addresses in memory, because a message has scattered buffers, too.
+  // Send from many addresses in memory, because port_bench also sends from many buffers.
   std::vector<char> data(4 << 20);
   std::size_t at = 0;
   const auto begin = Clock::now();

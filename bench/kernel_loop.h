@@ -12,7 +12,7 @@ struct KernelLoop {
   enum class What : std::uint8_t {
     segments,  ///< sends with UDP_SEGMENT without a pause, receives with UDP_GRO; no side reads or acknowledges data
     stream,    ///< writes and reads `size` bytes over TCP
-    echo,      ///< exchanges UDP packets of `size` bytes, there and back
+    echo,      ///< sends UDP packets of `size` bytes, and waits for the echo of each one
   };
   What what = What::segments;
   std::string address;
@@ -23,7 +23,8 @@ struct KernelLoop {
   double warm_up = 1;
 };
 
-/// Runs the receiving end. Prints "ready", and finally the results as a line of JSON. Throws std::runtime_error.
+/// Runs the receiving end. Prints "ready", and finally the results as a line of JSON. Throws std::runtime_error on
+/// failure.
 void serve_kernel_loop(const KernelLoop& loop);
 /// Runs the sending end. For `echo`, prints the round-trip times as a line of JSON.
 void run_kernel_loop(const KernelLoop& loop);

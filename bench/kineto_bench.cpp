@@ -1,5 +1,5 @@
-// Measures the speed of the reader of PyTorch profiler traces, in processor time. It reads a trace that it makes in
-// memory, or a given file.
+// Measures the speed of the reader of PyTorch profiler traces, in processor time. The program reads a trace that it
+// makes in memory, or a given file.
 //
 //   build/bin/kineto_bench [MB [FILE]]     makes a trace of this size; also writes it to FILE
 //   build/bin/kineto_bench FILE            reads this trace; also prints the peak memory

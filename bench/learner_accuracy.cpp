@@ -5,9 +5,9 @@
 //
 // The typical step of a trace is repeated over a link of 10 Gbps. Congestion lengthens each burst by a random factor,
 // uniform from 1 to a maximum. If data is still being sent when the next communication is due, that communication
-// waits. Each compute time has normal jitter. In the last row, one iteration in 50 computes ten times as long. The true
-// boundaries are those of the profiler. The program runs in virtual time, with the same results for the same seeds.
-// Only the last lines measure real time.
+// waits. Each compute time is multiplied by a normally distributed factor. In the last row, one iteration in 50
+// computes ten times as long. The true boundaries are those of the profiler. The program runs in virtual time, with the
+// same results for the same seeds. Only the last lines measure real time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -70,11 +70,11 @@ Job job_of(const std::filesystem::path& file) {
 struct Sums {
   int runs = 0;
   int never_known = 0;
-  double learned_after = 0;  ///< sum of the iterations until a correct size was known
+  double learned_after = 0;  ///< sum over runs: iterations until a correct size was known
   int learned_after_worst = 0;
   double wrong_bytes = 0;  ///< bytes delivered while the known size was wrong by more than 5%
   double all_bytes = 0;
-  double known_bytes = 0;  ///< bytes delivered while a size was known, after a correct one was first known
+  double known_bytes = 0;  ///< bytes delivered while a size was known, from the first correct size on
   double bytes_since_known = 0;
   double ratio_error = 0;  ///< sum of the errors of the bytes ratio, each multiplied by bytes
   int known_at_end = 0;

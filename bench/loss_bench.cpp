@@ -43,12 +43,12 @@ struct Options {
   std::uint64_t seed = 1;
 };
 
-/// Returns a link whose buffer has the bytes of two round trips. It marks packets above a sixth of the bytes of one
-/// round trip (RFC 8257: at least a seventh).
+/// Returns a link. Its buffer holds what the link sends in two round trips, but at least 250 kB. The link marks packets
+/// if its queue is longer than a sixth of the bytes of one round trip (RFC 8257 requires at least a seventh).
 DuelConfig link_of(const Options& options) {
   DuelConfig config;
   config.rate = Rate(static_cast<std::uint64_t>(options.gbps * 1e9));
-  // A round trip crosses two hops there and two hops back.
+  // A round trip crosses two hops in each direction.
   config.delay = Nanos(static_cast<std::int64_t>(options.rtt_ms * 1e6 / 4));
   const Bytes in_a_round_trip = config.rate.bytes_in(config.delay * 4);
   config.buffer = std::max<Bytes>(2 * in_a_round_trip, 250'000);
@@ -71,7 +71,7 @@ struct Span {
   Nanos begin;
   Nanos end;
 };
-/// Returns the measured time span. It begins after 200 round trips and at least 0.5 s, and lasts for `seconds`.
+/// Returns the measured time span. It begins after 200 round trips, but not before 0.5 s, and lasts for `seconds`.
 Span measured(const Options& options, const DuelConfig& config) {
   const auto whole = [&](double seconds) {
     return config.interval * static_cast<std::int64_t>(std::ceil(seconds / config.interval.seconds()));
@@ -186,8 +186,8 @@ void incast_table(const Options& options) {
   }
 }
 
-/// Prints the share of a flow that competes with one flow of Reno or CUBIC. The buffer is that of link_of(), or that of
-/// a tenth of a round trip.
+/// Prints the share of a flow that competes with one flow of Reno or CUBIC. The link has the buffer of link_of(), or a
+/// small buffer for the bytes of a tenth of a round trip.
 void neighbours_table(const Options& options) {
   struct Kind {
     std::string name;

@@ -1,8 +1,8 @@
 // Measures the cost that the NCCL plug-in adds to its endpoint. One process sends messages of 1 to 64 MB to another
-// process, over UDP on the loopback, eight in flight, as with NCCL. Both sides poll for completions and yield in
-// between, as NCCL's proxy thread does, so that only the plug-in differs. The cases alternate, and the result is the
-// best of some rounds. The third column is an endpoint without a thread: the polling loop drives it. The last line is
-// half the round-trip time of 8 bytes.
+// process, over UDP on the loopback. Eight messages are in flight, as with NCCL. Both sides poll for completions and
+// yield between polls, like NCCL's proxy thread, so that the cases differ only in the plug-in. The cases alternate, and
+// the result is the best of several rounds. The third column is an endpoint without a thread: the polling loop drives
+// it. The last line is half the round-trip time of messages of 8 bytes.
 //
 //   build/bin/nccl_bench [PLUGIN.so [ROUNDS]]
 #include <fmt/format.h>
@@ -121,7 +121,7 @@ class NetEnd final : public End {
   std::unique_ptr<NetLane> in_;
 };
 
-// ---- Through the endpoint alone ----
+// ---- Through the endpoint, without the plug-in ----
 
 class EndpointLane final : public Lane {
  public:

@@ -4,18 +4,18 @@
 //   port_bench serve  --device af_xdp:eth0 --address 10.79.0.2
 //   port_bench stream --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 1000000
 //   port_bench ping   --device af_xdp:eth0 --address 10.79.0.1 --peer 10.79.0.2 --size 32
-//   port_bench copy   --size 1000000        (memcpy of such messages: the upper bound of the hardware)
+//   port_bench copy   --size 1000000        (memcpy of messages of this size: the upper bound of the hardware)
 //   port_bench kernel-serve segments --address 10.79.0.2      (bare loops on the kernel's sockets: kernel_loop.h)
 //   port_bench kernel       segments --address 10.79.0.1 --peer 10.79.0.2
 //
 // A port --device udp: uses the kernel's UDP sockets, and a port verbs:DEVICE uses the queues of an RDMA device. Both
-// need an address of the kernel.
+// kinds of ports need an IP address of the kernel.
 //
-// `serve` prints "ready" when it listens, and ends when its client has closed the connection. It needs the
+// `serve` prints "ready" when it listens, and ends when its client has closed the connection. `serve` needs the
 // client's --size, and --echo if the client runs `ping`. Each side prints its results as one line of JSON. Only
-// messages that complete after the warm-up and within the time count. A message is complete when the client knows that
-// the server's buffer contains all of it. bench/peers/run starts both sides, pinned to CPUs, in network namespaces.
-// docs/explanation/peers.md has the results.
+// messages that complete after the warm-up and within the measured time count. A message is complete when the client
+// knows that the server's buffer contains all of it. bench/peers/run starts both sides, pinned to CPUs, in network
+// namespaces. docs/explanation/peers.md has the results.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -141,8 +141,8 @@ class Server final : public End {
       for (std::size_t i = 0; i < buffers.size(); ++i) shard.receive(done.connection, buffers[i], i);
     } else if (done.kind == Completion::Kind::received) {
       if (done.status != Status::ok) return;
-      // The connection reads the buffer until the echo is acknowledged. The echo is acknowledged before the client
-      // sends its next message but one, which may arrive in this buffer.
+      // The connection reads the buffer until the echo is acknowledged. The message after the next one may arrive in
+      // this buffer, but the client acknowledges the echo before it sends that message.
       if (options_.echo) shard.send(done.connection, buffers[done.tag], done.tag);
       shard.receive(done.connection, buffers[done.tag], done.tag);
     }
@@ -269,7 +269,7 @@ Json report(const Client& client, const Options& options) {
   return json;
 }
 
-/// A host's place in the network, on a port of any kind. Client and server use it.
+/// A host's access to the network, through a port of any kind. Client and server use this class.
 class Place {
  public:
   virtual ~Place() = default;
@@ -376,7 +376,8 @@ int run(const Options& options, const std::string& mode) {
   return 0;
 }
 
-/// Measures the rate of a single copy from the client's buffers to the server's, in the order of the messages.
+/// Measures the rate at which memcpy copies messages, one after the other, between buffers like those of client and
+/// server.
 void copy(const Options& options) {
   const std::size_t depth = messages_under_way(options.size);
   std::vector<std::vector<std::byte>> from(depth, std::vector<std::byte>(options.size, std::byte{1}));

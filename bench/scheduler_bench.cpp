@@ -155,8 +155,8 @@ class FiveDegrees {
   double best_ = -1e9;
 };
 
-/// The counter `loses` is the exact score minus the true score of the grid's shifts, both in the same slots. The
-/// counter `mistakes` is the error of the score that the grid search computes.
+/// The counter `loses` is the score of the exact solution minus the true score of the grid search's shifts, with the
+/// same slots. The counter `mistakes` is the error of the score that the grid search itself computes.
 void five_degrees(benchmark::State& state) {
   std::vector<Problem> problems;
   std::vector<Solution> exact;

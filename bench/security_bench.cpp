@@ -1,7 +1,7 @@
 // Measures sealing and opening of packets (transport/security/aead.h). Compares them with OpenSSL's AES-128-GCM on the
 // same number of bytes, with one context, and a nonce and a tag per message, as in `openssl speed -aead -evp
 // aes-128-gcm`. The counter bytes_per_second counts encrypted bytes. The argument "keys" is the number of connections
-// that are used in turn; there are contexts for 256 of them.
+// that are used in turn. There are cipher contexts for 256 connections.
 #include <benchmark/benchmark.h>
 #include <openssl/evp.h>
 

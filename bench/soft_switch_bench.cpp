@@ -51,7 +51,7 @@ void forward(benchmark::State& state) {
   const dpdk::PacketPool pool(name, 8192, 2000);
   End from(name + "0", pool);
   End to(name + "1", pool);
-  // The rate never limits the switch, because a frame takes about 1 ns.
+  // The rate never limits the switch, because a frame takes at most 1 ns at this rate.
   fabric::SwitchPortConfig port;
   port.output.rate = Rate(100'000'000'000'000);
   realtime::SoftSwitch bridge(*eal, {{from.bridge.id(), 1514, port, nullptr}, {to.bridge.id(), 1514, port, nullptr}});
@@ -65,7 +65,7 @@ void forward(benchmark::State& state) {
   headers.ecn = Ecn::ect0;
   std::array<std::byte, encap::kIpv4OverheadBytes> header{};
   encap::write_headers(headers, bytes - header.size(), 0, header.data());
-  // The switch first learns the address of the receiving end, so that it does not flood frames.
+  // The switch first learns the receiver's address, so that it does not flood frames.
   std::array<rte_mbuf*, kBurst> frames{};
   const auto make = [&](std::uint16_t count, bool back) {
     rte_pktmbuf_alloc_bulk(pool.get(), frames.data(), count);

@@ -2,7 +2,7 @@
 // ports are connected. All work for a packet counts, on both sides: building, headers and checksums, copy, ring,
 // parsing, reassembly, and the acknowledgement. The bare ring loop (ring_loop_bench.cpp) runs for comparison.
 //
-// The cost per packet is that of one data packet that is sent and acknowledged. The cost per message is measured with
+// The cost per packet is the cost to send and acknowledge one data packet. The cost per message is measured with
 // messages that share packets.
 //
 // The case `connections` sends the same messages on 1 to 20,000 connections, also with optional features off. `memory`
@@ -373,8 +373,8 @@ void memory(benchmark::State& state) {
 }
 BENCHMARK(memory)->ArgNames({"MiB", "burst"})->ArgsProduct({{1, 4, 48, 76}, {0, 1}});
 
-/// Measures round-trip times of one message of 32 bytes and its answer. One thread polls both ends in turn. The program
-/// at one end measures the time from send() to the completion of the receive.
+/// Measures round-trip times of one message of 32 bytes and its answer. One thread polls both ends in turn. Each time
+/// begins with send() at one end, and ends when this end has received the answer.
 void ping_pong(benchmark::State& state) {
   Wire wire(1500, {0, state.range(0) == 0});
   Shard a(wire.a, ShardConfig{});
@@ -426,9 +426,9 @@ void ping_pong(benchmark::State& state) {
 }
 BENCHMARK(ping_pong)->ArgNames({"no_checksums"})->Arg(0)->Arg(1);
 
-/// Measures two threads on two cores, each with its own pair of shards and its own rings. Compares them with one thread
-/// alone, which first runs on each of the two cores. Counts messages per second of each thread's processor time, so
-/// that other load on the machine has little effect.
+/// Measures two threads on two cores, each with its own pair of shards and its own rings. For comparison, first
+/// measures one thread in isolation on each of the two cores. Counts messages per second of each thread's processor
+/// time, so that other load on the machine has little effect.
 void two_shards(benchmark::State& state) {
   const std::vector<unsigned> cpus = dpdk::usable_cpus();
   if (cpus.size() < 2) {

@@ -1,7 +1,6 @@
-# Writes a file next to a program that describes the program's build: the commit of the source, whether the source has
-# uncommitted changes, compiler and build type, and the program's build id. The program compares the build id with its
-# own to recognise the file. This script runs with every build, so that the file is right after each commit. A commit
-# alone does not change the program.
+# Writes the file OUTPUT, which describes the build of PROGRAM: the commit of the source, whether the source has
+# uncommitted changes, compiler and build type, and the program's build id. By this build id, the program recognises the
+# file. This script runs with every build, because a new commit changes the file even if it does not change the program.
 #
 #   cmake -DOUTPUT=... -DSOURCE=... -DBUILD=... -DPROGRAM=... -DREADELF=... -P BuildInfo.cmake
 #

@@ -1,5 +1,5 @@
-# Writes OUTPUT, a header that lists the fields (base/fields.h) of the reports in HEADER. HEADER is mltcp.h. With these
-# lists, reports are filled by the names of their members.
+# Writes OUTPUT, a header that lists the fields (base/fields.h) of the reports in HEADER. HEADER is mltcp.h. These lists
+# allow the library to fill the members of a report by name.
 #
 #   cmake -DHEADER=... -DOUTPUT=... -P CReports.cmake
 file(READ ${HEADER} text)

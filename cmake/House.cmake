@@ -1,6 +1,6 @@
 # Writes build/house.md, the table of docs/reference/house.md. The table lists each folder that is a library, its
-# description (the comment at the head of its CMakeLists.txt), and the libraries that it links. This file is included
-# after all folders.
+# description (the comment at the head of the folder's CMakeLists.txt), and the libraries that the library links. This
+# file is included after all folders.
 get_property(folders GLOBAL PROPERTY MLTCP_FOLDERS)
 set(table "| folder | what lives there | may use |\n|---|---|---|\n")
 foreach(entry IN LISTS folders)

@@ -125,7 +125,8 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT to
 # The pages are installed in the same folders as in the source, so that the links between pages work.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.sweep" EXCLUDE PATTERN "*.results.json" EXCLUDE)
-# Changes links into the source to links to installed files, or to text. Headers are installed earlier, if at all.
+# In the installed pages, changes links into the source to links to installed files, or to text. If headers are
+# installed at all, they already exist at this point.
 install(CODE "set(root \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
 execute_process(COMMAND \${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DPAGES=\${root}/${CMAKE_INSTALL_DOCDIR}
   -DHEADERS=\${root}/${CMAKE_INSTALL_INCLUDEDIR} -P ${PROJECT_SOURCE_DIR}/cmake/InstalledPages.cmake

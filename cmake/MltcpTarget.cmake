@@ -12,8 +12,8 @@
 #       library mltcp_experiment_engine (alias mltcp::experiment_engine) of a subfolder of experiment; headers are
 #       "mltcp/experiment/engine/...".
 #   mltcp_test(NAME SOURCES a_test.cpp ... LINKS transport sim [LABELS slow])
-#       a GoogleTest program; ctest runs each of its cases separately. Cases labelled dpdk or realtime run alone,
-#       because other tests would use the processors that they poll on.
+#       a GoogleTest program; ctest runs each of its cases separately. No other test runs at the same
+#       time as a case labelled dpdk or realtime, because these cases need whole processors to poll on.
 #       INTERNALS_OF transport ...: the test may include "mltcp/transport/internal/...", which only that folder may
 #       include by default.
 #       NO_DISCOVERY: the program is only built; a script runs it.
@@ -30,7 +30,8 @@ target_compile_options(mltcp_options INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 gives false warnings about null dereferences and array bounds in its own inlined library code.
   target_compile_options(mltcp_options INTERFACE -Wno-null-dereference)
-  # With these parameters GCC is 10% faster and uses 25% more memory, 600 MB per compilation.
+  # Compared with its defaults, GCC with these parameters is 10% faster and uses 25% more memory, 600 MB per
+  # compilation.
   target_compile_options(mltcp_options INTERFACE "SHELL:--param ggc-min-expand=400" "SHELL:--param ggc-min-heapsize=524288")
 endif()
 if(MLTCP_SANITIZE)
@@ -256,7 +257,8 @@ function(mltcp_link_tested_first target)
   endif()
 endfunction()
 
-# Only one of these tests runs at a time. A high cost starts them early, so that they do not run last.
+# Properties of real-time tests that run together with other tests. The lock permits only one real-time test at a time.
+# The high cost starts these tests early, so that they do not run last.
 set(MLTCP_ALONGSIDE "RESOURCE_LOCK real_time COST 700")
 function(mltcp_alongside)
   separate_arguments(properties UNIX_COMMAND "${MLTCP_ALONGSIDE}")

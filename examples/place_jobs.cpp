@@ -1,4 +1,4 @@
-// Jobs arrive at a cluster one by one. Each is placed where it fits best (docs/explanation/scheduler-cluster.md).
+// Jobs arrive at a cluster one by one. Each job is placed where it fits best (docs/explanation/scheduler-cluster.md).
 #include <cstdio>
 
 #include "mltcp/scheduler/placement.h"

@@ -1,6 +1,6 @@
 // Runs MLTCP in the comparison with ns-3 (see bench/ns3/compare and docs/explanation/ns3.md). Training jobs, or bulk
 // flows as jobs that never end, run over a dumbbell of three hops, in virtual time. peer.cpp builds the same dumbbell
-// in ns-3. Both programs have the same options and write the same JSON.
+// in ns-3. Both programs have the same options and write JSON of the same form.
 //
 //   left i --access--> [1] ==bottleneck==> [2] --access--> right i        and the same in reverse
 #include <CLI/CLI.hpp>

@@ -1,10 +1,10 @@
-// Runs ns-3 (3.37) in the comparison: the same dumbbell, jobs and options as ours.cpp, over ns-3's TCP. The script
-// bench/ns3/compare compiles it with Debian's packages; it is not a part of MLTCP.
+// Runs ns-3 (3.37) in the comparison with MLTCP: the same dumbbell, jobs and options as ours.cpp, over ns-3's TCP. The
+// script bench/ns3/compare compiles this program with Debian's packages. The program is not a part of MLTCP.
 //
 // Settings that make both sides equivalent (docs/explanation/ns3.md gives the reasons): packets of 1514 bytes on the
 // wire, an initial window of 10, SACK, an acknowledgement for every second packet and after 100 us at the latest. The
-// buffer of our bottleneck includes the packet that is being sent, and the queues of ns-3 do not. So the thresholds in
-// this program are lower by one packet.
+// buffer of our bottleneck includes the packet that is being sent, but the queues of ns-3 do not. So the thresholds in
+// this program are one packet lower than ours.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -70,8 +70,8 @@ TypeId Choose(bool restarting) {
   return restarting ? Restarting<Base>::GetTypeId() : Base::GetTypeId();
 }
 
-/// A training job: repeatedly computes, sends a burst, and waits until all of it is acknowledged. With a burst of 0
-/// bytes, it is a bulk flow, which sends forever.
+/// A training job: repeatedly computes, sends a burst, and waits until all of it is acknowledged. If the burst has 0
+/// bytes, the job is a bulk flow, which sends forever.
 class Job : public Application {
  public:
   Address peer;
@@ -162,7 +162,7 @@ struct Monitor {
   std::vector<std::uint32_t> queue;
   std::vector<std::pair<std::int64_t, std::uint64_t>> drops;
   std::uint64_t dropped_before = 0;
-  std::vector<std::vector<std::uint64_t>> bins;  // bytes of each flow per kBinNs
+  std::vector<std::vector<std::uint64_t>> bins;  // bytes of each flow in each interval of kBinNs
 
   void OnBegin(Ptr<const Packet> packet) { in_transmission = packet->GetSize(); }
   void OnEnd(Ptr<const Packet>) { in_transmission = 0; }

@@ -39,7 +39,7 @@ struct Receiver final : mltcp::Pollable {
   int received = 0;
 };
 
-/// Repeats: computes, sends its gradients, and waits until they are delivered.
+/// A worker. In each iteration, it computes, sends its gradients, and waits until they are delivered.
 struct Worker final : mltcp::Pollable {
   Worker(mltcp::PacketIo& io, const mltcp::Address& peer, std::size_t bytes) : shard(io, {}), gradient(bytes) {
     for (std::size_t i = 0; i < bytes; ++i) gradient[i] = static_cast<std::byte>(i * 7);

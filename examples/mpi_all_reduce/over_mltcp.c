@@ -135,7 +135,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
     exchange(data + begin_of(total, give), count_of(total, give), spare, count_of(total, take));
     for (size_t i = 0; i < count_of(total, take); ++i) sum[i] += spare[i];
   }
-  /* That rank passes the sum on to all other ranks. */
+  /* The complete sum of each part goes around the ring to all ranks. */
   for (int step = 0; step + 1 < ranks; ++step) {
     const int give = (rank + ranks - step + 1) % ranks;
     const int take = (rank + ranks - step) % ranks;

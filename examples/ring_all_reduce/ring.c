@@ -39,7 +39,7 @@ static void must_end(mltcp_endpoint* endpoint, mltcp_operation operation) {
   if (end.code != MLTCP_OK) fail("message", text);
 }
 
-/* Writes this rank's address into the folder. The file gets its final name last, so that it is always complete. */
+/* Writes this rank's address into the folder. The file gets its final name only when it is complete. */
 static void publish(mltcp_endpoint* endpoint, const char* folder, int rank) {
   char blob[MLTCP_ADDRESS_BYTES], early[4096], name[4096];
   size_t size = sizeof blob;
@@ -97,7 +97,7 @@ static void all_reduce(const struct ring* ring, float* data, float* spare) {
     exchange(ring, data, out, spare, in);
     for (int i = begin_of(ring, in); i < begin_of(ring, in + 1); ++i) data[i] += spare[i - begin_of(ring, in)];
   }
-  /* That rank passes the sum on to all other ranks. */
+  /* The complete sum of each part goes around the ring to all ranks. */
   for (int step = 0; step < n - 1; ++step) {
     const int out = (ring->rank - step + 1 + n) % n, in = (ring->rank - step + n) % n;
     exchange(ring, data, out, data + begin_of(ring, in), in);

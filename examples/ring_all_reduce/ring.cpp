@@ -91,7 +91,7 @@ class Ring {
       exchange(part(data, rank_ + ranks_ - step), std::span(spare_).first(in.size()));
       for (std::size_t i = 0; i < in.size(); ++i) in[i] += spare_[i];
     }
-    // That rank passes the sum on to all other ranks.
+    // The complete sum of each part goes around the ring to all ranks.
     for (std::size_t step = 0; step + 1 < ranks_; ++step)
       exchange(part(data, rank_ + ranks_ - step + 1), part(data, rank_ + ranks_ - step));
     must("iteration", endpoint_.end_iteration(job_));

@@ -55,7 +55,7 @@ def all_reduce(rank, ranks, following, previous, data, spare):
         into = part(rank - step - 1)
         exchange(part(rank - step), spare[:len(into)])
         add(into, spare[:len(into)])
-    for step in range(ranks - 1):  # that rank passes the sum on to all other ranks
+    for step in range(ranks - 1):  # the complete sum of each part goes around the ring
         exchange(part(rank - step + 1), part(rank - step))
 
 

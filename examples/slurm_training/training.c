@@ -56,7 +56,7 @@ static void sleep_ns(int64_t time) {
   nanosleep(&pause, NULL);
 }
 
-/* Writes this rank's address into the folder. The file gets its final name last, so that it is always complete. */
+/* Writes this rank's address into the folder. The file gets its final name only when it is complete. */
 static void publish(mltcp_endpoint* endpoint, const char* folder, int rank) {
   char blob[MLTCP_ADDRESS_BYTES], early[4096], name[4096];
   size_t size = sizeof blob;
@@ -125,7 +125,7 @@ static int64_t member(const char* text, const char* key) {
   return found != NULL ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
-/* Reads the slots from MLTCP_PLAN_FILE if the file has changed since `read`. It contains one job, with offset 0. */
+/* Reads the slots from MLTCP_PLAN_FILE if the file has changed since `read`. The file has one job, with offset 0. */
 static void follow_plan(mltcp_endpoint* endpoint, mltcp_job job, struct timespec* read) {
   const char* path = getenv("MLTCP_PLAN_FILE");
   struct stat now;

@@ -4,12 +4,12 @@
 //   two_processes receive udp: 127.0.0.1/8
 //   two_processes send    udp: 127.0.0.2/8 127.0.0.1
 //
-// Over memory that two processes of one machine share, they do not need privileges either:
+// On one machine, the processes can also use shared memory, without privileges:
 //
 //   two_processes receive memif:/tmp/m.sock,role=server 10.0.0.1/24
 //   two_processes send    memif:/tmp/m.sock,role=client 10.0.0.2/24 10.0.0.1
 //
-// Over interfaces of the kernel by DPDK, they need root:
+// Over network interfaces of the kernel, through DPDK, the processes need root:
 //
 //   two_processes receive af_packet:eth0 10.0.0.1/24
 //   two_processes send    af_packet:eth0 10.0.0.2/24 10.0.0.1
@@ -86,7 +86,7 @@ struct Receiver final : End {
 struct Sender final : End {
   Sender(mltcp::PacketIo& io, const mltcp::Address& peer, mltcp::Nanos now) : End(io), message(kMessageBytes) {
     for (std::size_t i = 0; i < message.size(); ++i) message[i] = byte_at(i);
-    connection = shard.connect(peer, {}, now);  // the shard also finds out the peer's MAC address
+    connection = shard.connect(peer, {}, now);  // the shard finds out the peer's MAC address
     for (std::size_t i = 0; i < kMessages; ++i) shard.send(connection, message, i);
   }
 

@@ -118,7 +118,7 @@ experiment::Experiment network_of(const AdviseArguments& arguments) {
   if (rate.is_zero()) throw InputError("--rate 0: a link needs a rate above 0; give one, e.g. \"100 Gbps\"");
   std::string text = fmt::format("name = \"advice\"\n[bottleneck]\nrate = {}\ndelay = {}\n", quoted(arguments.rate),
                                  quoted(arguments.delay));
-  // By default, the buffer has the bytes that the link sends in 1 ms, as in switches for clusters.
+  // By default, the buffer holds what the link sends in 1 ms, as in switches for clusters, but at least 75 kB.
   const std::uint64_t millisecond = rate.bits_per_second / 8 / 1000;
   text += "buffer = " +
           (arguments.buffer ? quoted(*arguments.buffer)

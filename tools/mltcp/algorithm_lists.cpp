@@ -36,7 +36,7 @@ std::string needs_of(const cc::AlgorithmTable& algorithm) {
   return needs.empty() ? "nothing of the network" : fmt::format("{}", fmt::join(needs, " and "));
 }
 
-/// Returns the unit and the range, as in "windows of 1 or more, ...". Either may be empty.
+/// Returns the unit and the range of a parameter, separated by a comma. Omits the unit or the range if it is empty.
 std::string bounds_of(const cc::Parameter& parameter) {
   const std::string range = cc::range_text(parameter);
   return parameter.unit.empty() || range.empty() ? fmt::format("{}{}", parameter.unit, range)

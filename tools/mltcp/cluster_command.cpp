@@ -96,7 +96,7 @@ experiment::ClusterResults measure(const ClusterArguments& arguments, const expe
   settings.threads = arguments.threads;
   settings.progress = [&](double fraction, const std::string& what) { bar.show(fraction, what); };
   settings.interrupted = EndOnSignal::why;
-  // At most 1/50 of the time goes to writing, however long a write takes and however many runs there are.
+  // Limits the time for writing to 1/50 of the run time, for any length of a write and any number of runs.
   using Clock = std::chrono::steady_clock;
   Clock::time_point next = Clock::now();
   if (arguments.json && replaceable(*arguments.json))

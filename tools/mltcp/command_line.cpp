@@ -64,7 +64,7 @@ std::string no_argument(const CLI::App& app, const CLI::App& command, const std:
   if (option == words.end())
     return fmt::format("{}: unexpected argument; {}", words.empty() ? "a word" : in_quotes(words[0]), see);
   const std::string name = option->substr(0, option->find('='));
-  // Options of `gen` after `testbed` need "--". Both are always commands of this program.
+  // In `mltcp testbed`, options for `mltcp gen` must follow "--". The program always has both commands.
   if (command.get_name() == "testbed" && has_option(*app.get_subcommand("gen"), name))
     return fmt::format(
         "{0} is an option of mltcp gen; write options of mltcp gen after \"--\", e.g. mltcp testbed EXPERIMENT.toml -- "
@@ -99,8 +99,8 @@ std::optional<OptionValue> value_of(const CLI::App& command, const CLI::Option& 
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
 
-/// Returns the option's name at the start of a word of the command line: "--json" for "--json=x". Empty if the word is
-/// no option.
+/// Returns the option's name at the start of a word of the command line: "--json" for "--json=x". Returns an empty text
+/// if the word is not an option.
 std::string_view option_name(std::string_view word) {
   return word.size() > 1 && word.front() == '-' ? word.substr(0, word.find('=')) : "";
 }

@@ -60,10 +60,10 @@ class Options {
   explicit Options(Command& command) : command_(&command) {}
 
   /// Adds an option ("--name" or "-n,--name") or an argument (a name without dashes), which may have several words.
-  /// `Value` is a text or a number, or a std::optional of one; see command_line.cpp.
+  /// `Value` is a text, a number, or a std::optional of a text or number; see command_line.cpp.
   template <typename Value>
   Option add(const std::string& name, Value& value, const std::string& help);
-  /// Adds an option whose text is passed to `take`. `take` returns an error text, which is empty if the text is valid.
+  /// Adds an option whose text is passed to `take`. `take` returns an error text; empty if the value is valid.
   Option add_read(const std::string& name, std::function<std::string(const std::string& text)> take,
                   const std::string& help);
   /// Adds an option. If it is given, appends its name and value to `named`, as in {"rate", "1Gbps"}.

@@ -1,5 +1,6 @@
-// The subcommands of `mltcp`. Each has its options in its own source file, writes results to standard output, and
-// returns the exit status: success, or failed work. They throw InputError or RunError on errors.
+// The subcommands of `mltcp`. Each subcommand has its options in its own source file, writes results to standard
+// output, and returns the exit status: 0 for success, or 1 if the work failed. Subcommands throw InputError or RunError
+// on errors.
 #pragma once
 
 namespace mltcp::tools {
@@ -26,7 +27,7 @@ void add_scheduler_command(CommandLine& line);
 void add_kernel_command(CommandLine& line);
 void add_algorithms_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
-/// Adds `mltcp help`, which describes all commands that `line` has at the time when it runs.
+/// Adds `mltcp help`, which describes all commands that `line` contains when `mltcp help` runs.
 void add_help_command(CommandLine& line);
 
 }  // namespace mltcp::tools

@@ -50,7 +50,7 @@ void on_alarm(int /*signal*/) {
       "mltcp: ended by a signal before its work was complete; results written before are kept\n";
   const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   static_cast<void>(written);  // a failure cannot be reported in any other way
-  kill(getpid(), ended_by);    // the default action again, because of SA_RESETHAND
+  kill(getpid(), ended_by);    // SA_RESETHAND has restored the default action
   _exit(128 + ended_by);       // kill() does not end the first process of a PID namespace, for example of a container
 }
 

@@ -8,10 +8,10 @@
 namespace mltcp::tools {
 
 /// While an object of this class exists, terminating signals are only recorded. A second signal terminates the program.
-/// The first signal also terminates it if the command calls neither came() nor why() within 1 second, so that no loop
-/// can block the signal. This limit grows to up to 5 seconds if the process gets little processor time. Uses SIGALRM.
-/// Signals that were ignored stay ignored, as nohup(1) and shells with background jobs need it. At most one object may
-/// exist at a time.
+/// The first signal also terminates the program if the command calls neither came() nor why() within 1 second, so that
+/// no loop can block the signal. This limit grows to up to 5 seconds if the process gets little processor time. Uses
+/// SIGALRM. Signals that the process ignored before stay ignored, because nohup(1) and shells with background jobs need
+/// this. At most one object may exist at a time.
 class EndOnSignal {
  public:
   EndOnSignal();

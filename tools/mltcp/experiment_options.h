@@ -18,12 +18,12 @@ struct ExperimentArguments {
   experiment::FileOptions options = file_options();
 };
 
-/// Adds --cc, --policy, --iterations and --seed. The help of --cc lists the algorithms, followed by `cc_reference`. It
-/// names a document in brackets, or is empty.
+/// Adds --cc, --policy, --iterations and --seed. The help of --cc lists the algorithms, followed by `cc_reference`,
+/// which names a document in brackets, or is empty.
 void add_experiment_options(Options& options, ExperimentArguments& arguments, const std::string& cc_reference);
 
 /// Adds --seed, a number in the range of experiment files. CLI11's own parser would replace a number that is too large
-/// by the largest one.
+/// by the largest possible number.
 void add_seed(Options& options, std::optional<std::uint64_t>& seed, const std::string& help);
 
 /// Returns the experiment of the file, changed by the given options. Throws InputError.

@@ -44,11 +44,11 @@
 namespace mltcp::tools {
 namespace {
 
-/// The port for which no option is needed: every machine has UDP sockets, and every user may use them.
+/// The port if no option names one. Every machine has UDP sockets, and every user may use them.
 constexpr const char* kDefaultPort = "udp:";
 
 struct GenArguments {
-  ExperimentArguments experiment;   ///< its file is empty if this process is a host
+  ExperimentArguments experiment;   ///< `file` is empty if this process is a host
   std::string plan;                 ///< file with a plan; empty: the coordinator computes the plans
   std::optional<std::string> json;  ///< file for the results, or "-" for standard output
   SeriesArguments series;
@@ -63,8 +63,8 @@ struct GenArguments {
   std::optional<std::string> metrics;  ///< PORT or IP:PORT to serve metrics at
   std::optional<std::string> pcap;     ///< FILE and settings of a capture; see capture_options.h
   std::vector<std::string> load;       ///< FILE.so:NAME of congestion controls that jobs may use
-  /// Names of the given options that only a coordinator uses, as in "--policy", and of those that only a host uses.
-  /// With --mpi all processes get the same options, and each uses those of its role.
+  /// Names of the given options, as in "--policy": those that only a coordinator uses, and those that only a host uses.
+  /// With --mpi all processes get the same options, and each process uses the options of its role.
   std::vector<std::string> for_coordinator;
   std::vector<std::string> for_host;
 };
@@ -132,7 +132,7 @@ void add_options(Options& options, GenArguments& arguments) {
 
 Nanos wait_of(const GenArguments& arguments) { return of_option("--wait", arguments.wait, parse_duration); }
 
-/// Returns what the hosts record for series; nothing without --series.
+/// Returns what the hosts record for series; empty if --series is not given.
 std::optional<experiment::SeriesOptions> series_of(const SeriesArguments& series,
                                                    const experiment::Experiment& experiment,
                                                    const std::optional<std::string>& json, const std::string& plan,
@@ -402,7 +402,7 @@ int gen_with_mpi(const GenArguments& arguments, const experiment::StreamKey& key
     }
   }
   if (coordinator.joinable()) coordinator.join();
-  // Report the coordinator's error first, because it is the most precise one.
+  // If several errors occurred, report the coordinator's error, because it is the most precise one.
   if (failure) std::rethrow_exception(failure);
   if (own_failure) std::rethrow_exception(own_failure);
   mpi.end();

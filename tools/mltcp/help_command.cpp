@@ -78,7 +78,7 @@ bool bash_finds(const fs::path& completions) {
   return lists(user, base) || (base.filename() == "bash-completion" && lists(folders, base.parent_path()));
 }
 
-/// Returns whether zsh finds the completions. Its fpath is only visible to other programs if it is exported.
+/// Returns whether zsh finds the completions. Other programs see zsh's fpath only if the user exports it.
 bool zsh_finds(const fs::path& functions) {
   return lists(environment("FPATH") + ":/usr/local/share/zsh/site-functions:/usr/share/zsh/site-functions", functions);
 }

@@ -35,7 +35,7 @@ namespace {
 struct InspectArguments {
   std::vector<std::string> files;
   bool toml = false;
-  std::optional<std::string> name;  ///< name of the job; default: that of the file
+  std::optional<std::string> name;  ///< name of the job; default: the name of the file
   workload::TraceView trace;        ///< settings that need no parsing
   std::string network;  ///< selects the collectives that cross the network; TraceOptions::network gives the default
   std::string rate = "100 Gbps";

@@ -17,8 +17,8 @@ namespace mltcp::tools {
 inline constexpr const char* kMetricsHelp =
     "Serve metrics for Prometheus at this port, on the loopback, or at IP:PORT (docs/how-to/metrics.md)";
 
-/// Returns the address that --metrics names; nothing if the option is not given. Throws InputError if it is invalid.
-/// Warns if other machines can reach the address.
+/// Returns the address that --metrics names; nothing if the option is not given. Throws InputError if the address is
+/// invalid. Warns if other machines can reach the address.
 std::optional<live::MetricsAddress> metrics_of(const std::optional<std::string>& given);
 
 class LiveEnds {

@@ -14,7 +14,7 @@ constexpr std::string_view kProgram = "mltcp";
 
 bool is_argument(const OptionDescription& option) { return option.names.empty(); }
 
-/// Returns whether the option's value is a file or a folder, judged by its word in --help.
+/// Returns whether the option's value is a file or a folder, according to the value's word in --help.
 bool takes_file(const OptionDescription& option) {
   return option.value.starts_with("FILE") || option.value.starts_with("FOLDER") || option.value.starts_with("TRACE") ||
          option.value.ends_with(".toml") || option.value.ends_with(".json");

@@ -15,7 +15,7 @@
 
 namespace mltcp::tools {
 
-/// Describes the value of an option. It is the same in all commands, except for --network.
+/// Describes the value of an option. An option has the same description in all commands, except --network.
 struct OptionValue {
   std::string_view word;     ///< the word in --help, as in "FILE"
   std::string_view needs;    ///< completes "--json needs ...", as in "a file to write to, or - for standard output"
@@ -33,22 +33,22 @@ struct ValueCheck {
   std::vector<std::string> words{};  ///< all permitted words; empty if the value is not one of a few words
 };
 
-/// Checks for a whole number from `min` to `max`, in decimal digits.
+/// Returns a check that accepts a whole number from `min` to `max`, in decimal digits.
 ValueCheck whole(std::uint64_t min, std::uint64_t max);
 
-/// Checks for a number from 0 to `max`.
+/// Returns a check that accepts a number from 0 to `max`.
 ValueCheck share(double max);
 
-/// Checks for a number above 0 and up to `max`.
+/// Returns a check that accepts a number above 0 and up to `max`.
 ValueCheck factor(double max);
 
-/// Checks for a list of CPU numbers, as in "0,1" or "0-3".
+/// Returns a check that accepts a list of CPU numbers, as in "0,1" or "0-3".
 ValueCheck cpu_list();
 
-/// Checks for one of `words`. The error text suggests a word that is similar to the given one.
+/// Returns a check that accepts one of `words`. Its error text suggests a word that is similar to the given one.
 ValueCheck one_of(std::vector<std::string> words);
 
-/// Calls `parse` and returns its result. If it throws an InputError, puts the option's name before the message.
+/// Calls `parse` and returns its result. If `parse` throws an InputError, puts the option's name before the message.
 template <typename Parse>
 auto of_option(std::string_view option, Parse parse) {
   try {

@@ -48,7 +48,7 @@ bool replaceable(const std::string& file);
 /// target is replaced. Throws RunError on failure. Throws InputError if another user has created a link or a file at
 /// this name in a shared folder (output_target() in base/file.h).
 void write_file(const std::string& file, const std::string& text);
-/// Writes `json` in the way of write_file(), with an additional member "provenance".
+/// Adds the member "provenance" to `json`, and writes it like write_file().
 void write_json(const std::string& file, nlohmann::ordered_json json, const Provenance& provenance);
 
 }  // namespace mltcp::tools

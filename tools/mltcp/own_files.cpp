@@ -48,7 +48,7 @@ std::vector<std::filesystem::path> own_files(std::string_view name) {
   std::vector<std::filesystem::path> files;
   for (std::string_view folders = MLTCP_OWN_FOLDERS; !folders.empty();) {
     const std::size_t end = std::min(folders.find(':'), folders.size());
-    // If the folder is absolute, operator/ drops the program's folder.
+    // If the folder is absolute, operator/ returns only the folder, without the program's folder before it.
     files.push_back((program.parent_path() / folders.substr(0, end) / name).lexically_normal());
     folders.remove_prefix(std::min(end + 1, folders.size()));
   }

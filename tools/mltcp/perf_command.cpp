@@ -49,7 +49,7 @@ struct PerfArguments {
   std::string idle = "sleep";
   std::optional<std::string> key;
   bool authenticate = false;
-  std::vector<std::string> for_client;  ///< names of the given options that only a measuring process may have
+  std::vector<std::string> for_client;  ///< names of the given options that only the measuring process accepts
 };
 
 template <typename Value>
@@ -237,7 +237,7 @@ int measure(const PerfArguments& arguments) {
   if (arguments.once) throw InputError("--once: an option of the server; leave it out, or add --listen");
   const experiment::PerfSettings settings = settings_of(arguments);
   if (arguments.json) check_writable(*arguments.json, "");
-  // If the JSON goes to standard output, text for people goes to standard error.
+  // If the JSON goes to standard output, print text for people to standard error.
   std::FILE* const out = arguments.json == "-" ? stderr : stdout;
   const EndOnSignal signals;
   const FilesRead files;

@@ -48,7 +48,7 @@ BuildInfo build_info() {
       if (json.at("build_id").get<std::string>() == own_id)
         return {json.at("commit"), json.at("modified"), json.at("build")};
     } catch (const nlohmann::json::exception&) {
-      // Another version has written the file: try the next one.
+      // Another version of the program has written this file: try the next file.
     }
   }
   return {};

@@ -237,8 +237,8 @@ experiment::ReplayRequest request_of(const ReplayArguments& arguments) {
 /// or a policy requires packets.
 constexpr Bytes kMaxByPackets = 20'000'000'000;
 
-/// Returns the approximate number of bytes that all runs send: one run for each policy, and one in which each job is
-/// alone.
+/// Returns the approximate number of bytes that all runs send: one run for each policy, and one run of each job in
+/// isolation.
 double bytes_sent(const experiment::Replay& replay) {
   double bytes = 0;
   for (const experiment::ReplayedTrace& trace : replay.traces)

@@ -57,7 +57,8 @@ void add_options(Options& options, ReportArguments& arguments) {
 
 using experiment::Results;
 
-// Returns the default name of the page: beside the first result file. With two files, it contains both names.
+// Returns the default path of the page, which is in the folder of the first result file. For two result files, the
+// page's name contains both names.
 std::filesystem::path default_page(const std::vector<std::string>& results) {
   std::filesystem::path page = results.front();
   if (results.size() > 1) {

@@ -25,8 +25,8 @@ namespace {
 
 std::string millis(Nanos time) { return fmt::format("{:.2f}", time.millis()); }
 
-/// Returns the slow-down as text. If `out` has colours, the text is green for a job that runs as fast as alone, and red
-/// for a slow-down of 10% or more.
+/// Returns the slow-down as text. If `out` has colours, the text is green for a job that runs as fast as in isolation,
+/// and red for a slow-down of 10% or more.
 std::string slowdown_text(double slowdown, std::FILE* out) {
   constexpr double alone = 1.02;
   constexpr double dear = 1.1;
@@ -35,7 +35,8 @@ std::string slowdown_text(double slowdown, std::FILE* out) {
   return slowdown >= dear ? painted(text, Colour::red, out) : text;
 }
 
-/// Returns "iteration 8", "never", or "never (5%: 12)" if the job interleaves only within 5%, from iteration 12.
+/// Returns "iteration 8", "never", or "never (5%: 12)" if the job interleaves within 5% from iteration 12 on, but never
+/// within 2%.
 std::string interleaved_text(const experiment::JobResult& job) {
   if (job.interleaved_from) return fmt::format("iteration {}", *job.interleaved_from);
   return job.interleaved_from_5pct ? fmt::format("never (5%: {})", *job.interleaved_from_5pct) : "never";
@@ -59,7 +60,8 @@ std::string summary(const experiment::Results& results, std::FILE* out) {
   return table.text();
 }
 
-/// Returns a line such as "fair: mean slow-down 1.624 (1.290 to 2.033)" if the run has many jobs; otherwise nothing.
+/// Returns a line such as "fair: mean slow-down 1.624 (1.290 to 2.033)" if the run has more than eight jobs; otherwise
+/// an empty text.
 std::string mean_text(const experiment::Run& run) {
   constexpr std::size_t few = 8;
   double sum = 0;
@@ -133,7 +135,8 @@ std::string gates_text(const experiment::Run& run) {
   return text;
 }
 
-/// Returns a line such as "fair: bus bandwidth of ring-a 57.7 Mbps, of ring-b 55.1 Mbps", or nothing.
+/// Returns a line such as "fair: bus bandwidth of ring-a 57.7 Mbps, of ring-b 55.1 Mbps"; empty if no job has a bus
+/// bandwidth.
 std::string bandwidth_text(const experiment::Run& run) {
   std::vector<std::string> jobs;
   for (const experiment::JobResult& job : run.jobs)
@@ -143,7 +146,7 @@ std::string bandwidth_text(const experiment::Run& run) {
   return jobs.empty() ? "" : fmt::format("{}: bus bandwidth {}\n", run.policy, fmt::join(jobs, ", "));
 }
 
-// Returns the names of all algorithms: that of the experiment, and those of jobs with another one.
+// Returns the names of all algorithms that the jobs use.
 std::string algorithms_of(const experiment::Experiment& experiment) {
   std::vector<std::string> names;
   for (const workload::Job& job : experiment.jobs) {
@@ -153,7 +156,7 @@ std::string algorithms_of(const experiment::Experiment& experiment) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Returns a text such as ", 317 lost inside hosts (host 2: 317)", or nothing.
+/// Returns a text such as ", 317 lost inside hosts (host 2: 317)"; empty if no packets were lost.
 std::string losses_text(const experiment::Run& run) {
   std::uint64_t all = 0;
   std::vector<std::string> hosts;

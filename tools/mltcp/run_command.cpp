@@ -136,7 +136,7 @@ int run(const RunArguments& arguments) {
     try {
       write_series(*arguments.series.file, series, results);
     } catch (const RunError& error) {
-      failure = error.what();  // throw it later, so that the results are still written
+      failure = error.what();  // thrown below, after the results are written
     }
   }
   print_results(results, *datapath, arguments.experiment.file, arguments.json, out);

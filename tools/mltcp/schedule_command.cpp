@@ -24,10 +24,10 @@ struct ScheduleArguments {
   std::string file;
   bool measure = false;      ///< measure demands by simulation instead of computing them
   std::uint32_t angles = 0;  ///< scheduler::SolveOptions explains this option and the next four
-  /// Share of a period; default: that of the file; the same holds for the next two options.
+  /// Share of a period, as are `drift` and `slack`. If the option is not given, the value in the file applies.
   std::optional<double> max_stretch;
   std::optional<double> drift;
-  /// Default: that of the file; if the file has none, what a plan needs, or 0 without --plan.
+  /// If neither the option nor the file gives a value: what a plan needs, or 0 without --plan.
   std::optional<double> slack;
   std::uint32_t max_repetitions = 32;
   std::optional<std::string> json;  ///< file for the schedule as JSON, or "-" for standard output
@@ -176,7 +176,7 @@ int schedule(const ScheduleArguments& arguments) {
   options.solve.drift = arguments.drift.value_or(experiment.schedule.tolerance);
   options.solve.slack = arguments.slack.value_or(experiment.schedule.slack.value_or(0));
   options.solve.seed = experiment.seed;
-  // Ideal periods are shorter than the iterations of real jobs, and so would be the slots: measure the periods.
+  // A plan needs measured periods. Slots from ideal periods would be shorter than the iterations of real jobs.
   options.measure = arguments.measure || arguments.plan;
   options.add_margin = arguments.plan && !arguments.slack && !experiment.schedule.slack;
   if (arguments.plan && experiment.mltcp.learn_iterations)

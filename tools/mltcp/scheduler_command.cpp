@@ -96,7 +96,8 @@ std::string default_state() {
   return home + "/.local/state/mltcp";
 }
 
-/// Returns the settings for --listen or for --socket. Throws InputError if they do not fit together.
+/// Returns the settings for --listen or for --socket. Throws InputError if an option is missing or excludes another
+/// one.
 service::HttpOptions http_options(const SchedulerArguments& arguments) {
   if (!arguments.listen.empty() && !arguments.socket.empty())
     throw InputError("--socket, --listen: the service listens on one address; give one of the two");

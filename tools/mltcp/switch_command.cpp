@@ -206,7 +206,7 @@ void print_claims(const std::vector<JobClaim>& claims, std::FILE* out) {
 }
 
 std::optional<Nanos> every_of(const SwitchArguments& arguments) {
-  constexpr Nanos min{1'000'000};  // the switch does not check more often
+  constexpr Nanos min{1'000'000};  // the switch does not check the time more often
   constexpr Nanos max{3'600'000'000'000};
   constexpr Nanos usual{10'000'000};
   if (!arguments.every) return arguments.series ? std::optional(usual) : std::nullopt;

@@ -124,8 +124,8 @@ struct Plan : testbed::TestbedPlan {
   std::vector<std::string> roles;  ///< role of each host, in the order of the layout
 };
 
-/// Gives each switch a CPU, then each host one of the other CPUs. If there are too few CPUs, the kernel chooses those
-/// of the hosts: a host on the CPU of a switch would wait there while another CPU is idle.
+/// Gives each switch a CPU, then each host one of the other CPUs. If there are too few CPUs, the kernel chooses the
+/// CPUs of the hosts. A host bound to a switch's CPU would wait even while another CPU is idle.
 void assign_cpus(Plan& plan, const TestbedArguments& arguments) {
   const std::vector<unsigned> usable = dpdk::usable_cpus();
   const std::vector<unsigned> cpus = arguments.cores.empty() ? usable : dpdk::parse_cores(arguments.cores, usable);

@@ -83,7 +83,7 @@ void write_screen(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // the terminal is closed; a signal reports this, too
+    if (count <= 0) return;  // the terminal is closed, which a signal also reports
     text.remove_prefix(static_cast<std::size_t>(count));
   }
 }
@@ -101,7 +101,7 @@ class Screen {
     sigemptyset(&action.sa_mask);
     action.sa_handler = [](int /*signal*/) { wants_to_stop = 1; };
     sigaction(SIGTSTP, &action, &stop_before_);
-    action.sa_handler = [](int /*signal*/) {};  // ends the wait for a key, and the next draw() uses the new size
+    action.sa_handler = [](int /*signal*/) {};  // a resize ends the wait for a key; draw() uses the new size
     sigaction(SIGWINCH, &action, &resize_before_);
   }
   ~Screen() {

@@ -264,7 +264,8 @@ std::string text_of(const Section& section, const TopOptions& options, std::size
   return text;
 }
 
-/// Distributes lines among sections: each gets what it needs, or an equal part of the lines that are left.
+/// Distributes lines among sections. Each section gets the lines that it needs or, if this is less, an equal part of
+/// the remaining lines.
 std::vector<std::size_t> shares(const std::vector<Section>& sections, std::size_t lines) {
   std::vector<std::size_t> shares(sections.size(), 0);
   while (lines > 0) {
