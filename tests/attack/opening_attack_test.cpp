@@ -31,7 +31,8 @@ using Kind = mltcp::Completion::Kind;
 
 constexpr std::uint32_t kPlaces = 16;
 
-/// Returns the first frame of a packet if it is not encrypted, as in CONNECT, ACCEPT and RETRY.
+/// Returns the first frame of an unencrypted packet, for example of a CONNECT, ACCEPT or RETRY. Returns nothing for
+/// other packets.
 std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
   wire::Reader reader;
   wire::Header header;
@@ -48,7 +49,7 @@ std::optional<wire::Frame> first_frame(const ByteVector& bytes) {
 class OpeningAttack : public RealHosts {
  protected:
   OpeningAttack() : RealHosts({.max_connections = 1024}, {.max_connections = kPlaces}) {}
-  /// Returns the client's connection id, or 0 if it is not connected in time.
+  /// Returns the client's connection id, or 0 if the connection is not established within the time `within`.
   ConnectionId connect(Nanos within = 10_s) {
     const std::size_t before = client.count(Kind::connected);
     const ConnectionId id = client.shard->connect(server.address, config, clock.now());
@@ -158,7 +159,7 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   const auto flood = [&](int packets) {
     for (int i = 0; i < packets; ++i) server.forge(client.address, forged_accept(c, key, ++number));
   };
-  // No server listens yet. Each ACCEPT that the client checks costs time, up to a limit.
+  // No server listens at first. The client limits the time that it spends on checking ACCEPTs.
   double spent = 0;
   double each_tried = 0;
   constexpr int kBursts = 400;
@@ -174,8 +175,7 @@ TEST_F(OpeningAttack, forged_accepts__cost_little_and_do_not_keep_the_server_s_o
   EXPECT_GT(client.shard->stats().forged_packets, kBursts * kBurst / 2);
   EXPECT_LT(spent / static_cast<double>(client.shard->stats().packets_received), each_tried / 2);
   EXPECT_EQ(client.count(Kind::connected), 0U);
-  // Now the server listens, and the flood continues with 4000 packets a second, of which the client checks every second
-  // one.
+  // The server now listens, and the flood of ACCEPTs continues at 4000 packets per second.
   server.shard->listen(config);
   Nanos next = clock.now();
   EXPECT_TRUE(run([&] {
@@ -200,7 +200,7 @@ TEST_F(OpeningAttack, packet_of_a_number_far_ahead__ends_nothing) {
     run_for(10_ms);
     for (Host* from : {&client, &server}) {
       Host& to = from == &client ? server : client;
-      // CONNECT and ACCEPT contain the id and the tag of packets to the host that sent them.
+      // A host sends CONNECT or ACCEPT with the id and the tag that packets to this host must contain.
       std::optional<wire::Frame> greeting;
       for (const ByteVector& bytes : to.heard)
         if (const auto frame = first_frame(bytes);
@@ -297,7 +297,8 @@ TEST(EndpointOpeningAttack, unknown_peer_that_stretches_round_trips__does_not_bl
   endpoint::Endpoint honest(config);
   Sluggish unknown_peer(victim.address().base(), 1200_ms);
   const Clock clock;
-  // Each wave of connections shows a long round trip, and then loses its entries in the table to the next wave.
+  // The round trips of each wave of connections are long. Each wave replaces the entries of the previous wave in the
+  // table.
   for (int wave = 0; wave < 5; ++wave) {
     unknown_peer.begin(20);
     for (const Nanos end = clock.now() + 1300_ms; clock.now() < end;) unknown_peer.work();

@@ -17,8 +17,8 @@ namespace mltcp::attack {
 
 using namespace mltcp::literals;
 
-/// A shard with its socket and a copy of all packets that it sent. forge() sends a packet made by the test from the
-/// same address.
+/// A shard with its socket and a copy of all packets that it sent. forge() sends a packet that the test has made, from
+/// the address of this socket.
 class Host final : public PacketIo {
  public:
   explicit Host(const ShardConfig& config = {}) : address(Attacker().address()), io_({.address = address}) {
@@ -65,7 +65,7 @@ class RealHosts : public ::testing::Test {
       if (host.on_completion) host.on_completion(completion);
     }
   }
-  /// Runs all hosts until `stop()` is true. Returns false if it is not true in time.
+  /// Runs all hosts until `stop()` returns true. Returns false if this does not happen within the time `within`.
   bool run(const std::function<bool()>& stop, Nanos within = 10_s) {
     const Nanos end = clock.now() + within;
     while (!stop()) {

@@ -59,8 +59,8 @@ TEST_F(ShardAttack, message_in_another_s_name__is_dropped) {
   attacker.send(server.address, connect_packet(5, 6));
   digest(server, 1);
   ASSERT_EQ(server.count(Kind::accepted), 1U);
-  // The attacker sends packets with id 0 and the values that it chose in CONNECT, and packets with the connection's id
-  // but without its tag.
+  // The attacker sends two kinds of packets with data. The first kind has the connection id 0 and repeats the
+  // attacker's CONNECT. The second kind has the right connection id but a wrong tag.
   const auto data = [](wire::Writer& writer) {
     writer.data({.last = true, .message = 0, .offset = 0, .length = 4});
     writer.copy(random_bytes(4).data(), 4);
@@ -92,7 +92,8 @@ TEST_F(ShardAttack, connect_in_another_s_name__sends_him_three_bytes_for_one_at_
       EXPECT_EQ(server.shard->send(completion.connection, message, 0), PostResult::ok);
     }
   };
-  Attacker named(0x7F000077);  // the owner of a forged address, which receives the answers and sends nothing
+  // This attacker sends the forged CONNECTs, and receives the answers like the owner of the forged address.
+  Attacker named(0x7F000077);
   for (int i = 0; i < 3; ++i) {
     named.send(server.address, connect_packet(5, 6, 1000));
     run_for(200_ms);
@@ -236,7 +237,8 @@ TEST_F(ShardAttack, receiver_that_acknowledges_ahead__is_sent_away) {
   EXPECT_EQ(server.last().status, Status::violation);
   EXPECT_EQ(server.shard->stats().violations, 1U);
   EXPECT_LT(last, 1400U) << "one number in 128 to 640 is never sent, and the first might be somebody else's";
-  // The server also refuses another program at the attacker's address, but not a program at another address.
+  // For a while, the server refuses every program at the attacker's address. It still accepts programs at other
+  // addresses.
   const Nanos found_out = clock.now();
   CheatingClient again(server.address);
   EXPECT_FALSE(run([&] { return again.accept(); }, 500_ms));

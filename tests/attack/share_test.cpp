@@ -1,5 +1,6 @@
-// Measures what peers gain by false reports of received packets: their share of a link of 1 Gbit/s, in virtual time. A
-// server sends to an honest and to a cheating receiver for two seconds. Either side may connect.
+// Measures, in virtual time, which share of a link of 1 Gbit/s a peer gains by false reports of received packets. A
+// server sends for two seconds to an honest receiver and to a cheating receiver. Either the server or the receivers
+// connect.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,9 +24,9 @@ using Kind = Completion::Kind;
 
 struct Cheating {
   std::uint64_t lost = 0;       ///< acknowledges lost packets if at least this many in a row were lost; 0 for never
-  bool by_bytes = false;        ///< acknowledges lost packets only if exactly their bytes are missing
+  bool by_bytes = false;        ///< fills a gap in packet numbers only if the bytes have a gap of the same length
   double hidden_marks = 0;      ///< share of the congestion marks that the peer does not report
-  bool no_ecn = false;          ///< reports packets as received without ECN, as from a path that clears the field
+  bool no_ecn = false;          ///< reports all packets as received without ECN, as if the path cleared the ECN field
   std::uint8_t hops = 0;        ///< number of hops that the peer reports; 0 for the true number
   Nanos held{};                 ///< time for which the peer claims to have held each packet
   bool held_queue = false;      ///< claims to have held each packet for about the queueing delay
@@ -37,7 +38,7 @@ struct Cheating {
   bool last_first = false;      ///< acknowledges the last of several packets before the rest
   Nanos late{};                 ///< every 40 ms, acknowledges one packet this much later
   double dropped_marks = 0;     ///< share of the marked packets that the peer reports as lost
-  int cleared = 0;              ///< number of packets, after the first 5000, whose ECN field the path clears
+  int cleared = 0;              ///< number of packets whose ECN field the path clears, after 5000 unchanged packets
 };
 
 /// Addresses of two hosts in one IPv6 subnet as the server sees them. The cheating host changes its address.
@@ -445,8 +446,8 @@ TEST(Share, who_does_so_from_a_new_address_each_time__gains_nothing) {
   }
 }
 
-// The sender may have skipped a single missing number on purpose. A cheater that conceals only losses of several
-// packets in a row still reacts to single losses.
+// The sender may have skipped a single missing number on purpose. The cheating peer therefore conceals only losses of
+// two or more packets in a row. It still reports single losses, and the sender reacts to them.
 TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   for (const Who who : {Who::other_connects, Who::server_connects}) {
     const Shares shares = shares_of({.cheating = {.lost = 2}, .who = who});
@@ -455,7 +456,8 @@ TEST(Share, who_conceals_no_single_losses__gains_nothing) {
   }
 }
 
-/// The operator sets the target delay, which is necessary if peers are not trusted.
+/// Returns a configuration of Swift with a fixed target delay. An operator must set this delay if peers are not
+/// trusted.
 ConnectionConfig swift() {
   ConnectionConfig config;
   config.congestion_control = "swift";
@@ -513,7 +515,7 @@ Scene marking_scene(double hidden, bool check, const std::string& algorithm = "d
   return scene;
 }
 
-/// Returns a scene whose senders know the rate of their link.
+/// Returns a scene in which max_rate gives the senders the rate of their link.
 Scene rated_scene(double hidden, bool check, const std::string& algorithm) {
   Scene scene = marking_scene(hidden, check, algorithm);
   scene.config.max_rate = Rate(1'000'000'000);
@@ -529,7 +531,7 @@ TEST(Share, marks_that_are_hidden__are_found_missing) {
   }
 }
 
-// The peer reports the right number of marked packets, so it passes the sender's tests.
+// The peer reports the right number of marked packets but too few marked bytes. The sender's tests do not detect this.
 TEST(Share, bytes_of_marked_packets__are_not_what_the_peer_says) {
   for (const char* algorithm : {"dctcp", "dcqcn"})
     for (const double share : {0.5, 0.0}) {
@@ -571,7 +573,8 @@ TEST(Share, holding_that_is_not_there__hides_no_queue_where_marks_are_hidden) {
   }
 }
 
-// Acknowledgements of packets that contain only ACKs give no round-trip time, so they could hide a growing queue.
+// An acknowledgement of a packet that contains only ACKs gives the sender no round-trip time. A peer that sends only
+// such acknowledgements could hide a growing queue.
 TEST(Share, acknowledging_up_to_what_asks_for_none__hides_no_queue) {
   for (const std::string algorithm : {"swift", "dctcp", "dcqcn"}) {
     Scene scene = rated_scene(algorithm == "swift" ? 0 : 1, true, algorithm);
@@ -664,7 +667,7 @@ TEST(Share, marks_that_are_told__cost_nothing_to_check) {
   }
 }
 
-// This is why check_peer exists: without it DCTCP trusts its peer.
+// Without check_peer, DCTCP trusts a peer that reports no marks. This peer then gets most of the link.
 TEST(Share, marks_that_are_not_checked__pay_under_dctcp) {
   const Shares shares = shares_of(marking_scene(1, false));
   EXPECT_LT(shares.honest, 100);

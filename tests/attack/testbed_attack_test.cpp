@@ -52,7 +52,8 @@ class Testbed : public StartedProgram {
   Testbed(const fs::path& folder, const std::vector<std::string>& options)
       : StartedProgram(words(folder, options), folder, "testbed"), folder_(folder) {}
 
-  /// Returns the process of the testbed's switch, which has the wires of all hosts, or 0 if it is not found.
+  /// Returns the id of the switch's process, whose network namespace contains the interfaces to all hosts. Returns 0 if
+  /// there is no such process.
   [[nodiscard]] pid_t bridge() const {
     pid_t found = 0;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -75,7 +76,7 @@ class Testbed : public StartedProgram {
   fs::path folder_;
 };
 
-/// A packet socket on one interface that receives all frames.
+/// A packet socket that receives all frames on one interface.
 class Wire {
  public:
   explicit Wire(const char* interface) : file_(::socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL))) {
@@ -85,8 +86,8 @@ class Wire {
     own.sll_ifindex = static_cast<int>(if_nametoindex(interface));
     EXPECT_NE(own.sll_ifindex, 0) << interface;
     EXPECT_EQ(bind(file_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
-    // Without this option, the switch would receive the frames sent here, because it listens on this interface. It
-    // would take them for frames from this host and learn a wrong port for their addresses.
+    // The switch listens on this interface. Without this option, the switch would also receive the frames that this
+    // test sends. The switch would then learn wrong ports for the addresses in these frames.
     const int on = 1;
     EXPECT_EQ(setsockopt(file_, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on), 0);
   }
@@ -201,7 +202,7 @@ class Attack {
         w.copy(random_bytes(4).data(), 4);
       });
       say([&](wire::Writer& w) { acknowledge(w, 0, header.packet_number + 1000); });
-      // The attacker sends the CLOSE again, flagged as sealed.
+      // The attacker sends a second CLOSE, whose flags say that it is sealed.
       ByteVector pretended = packet(header, [](wire::Writer& w) { w.close(wire::CloseReason::aborted); });
       pretended[1] |= std::byte{wire::sealed | wire::clear};
       to.send(with_payload(frame, pretended));
@@ -221,7 +222,7 @@ class Attack {
     to.send(with_payload(frame, random_bytes(random_.below(1400), random_.next())));
   }
 
-  /// Returns a frame with `payload` between the hosts and ports of `frame`.
+  /// Returns a frame that contains `payload`. Its hosts and ports are those of `frame`.
   static ByteVector with_payload(const encap::Frame& frame, const ByteVector& payload) {
     ByteVector bytes(encap::header_bytes(frame.headers.destination));
     encap::write_headers(frame.headers, payload.size(), encap::sum(payload.data(), payload.size()), bytes.data());

@@ -124,8 +124,8 @@ class Wiretap final : public PacketIo {
   socket::SocketIo io_;
 };
 
-/// Runs an honest client, which introduces itself to `victim`, sends it an unencrypted message and closes. Returns the
-/// client's packets.
+/// Runs an honest client that sends a hello and an unencrypted message to `victim`, and then closes. Returns the
+/// packets that the client sent.
 std::vector<ByteVector> conversation(const Address& own, Endpoint& victim, const ByteVector& message) {
   Wiretap tap(own);
   Shard shard(tap, {});

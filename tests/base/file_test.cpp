@@ -201,7 +201,7 @@ TEST_F(WriteFile, output_target__refuses_what_another_user_has_planted) {
   EXPECT_THAT(refusal("to link"), HasSubstr("shared/link: the link belongs to another user"));
   EXPECT_EQ(refusal("shared/own"), "no error");
   EXPECT_EQ(refusal("shared/new"), "no error");
-  // The path contains links. The rest of the path may not exist.
+  // A path is refused if it leads through a link of another user, even if the rest of the path does not exist.
   fs::create_directory(folder_ / "victim");
   folder_.write("victim/file", "precious");
   fs::create_symlink("../victim", folder_ / "shared/out");

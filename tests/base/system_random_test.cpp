@@ -1,4 +1,5 @@
-// Tests the system's random numbers: no two draws are equal, within one source, over its refills and between sources.
+// Tests that the system's random numbers differ within one source, after the source is refilled, and between two
+// sources.
 #include "mltcp/base/system_random.h"
 
 #include <gtest/gtest.h>

@@ -200,8 +200,8 @@ TEST(topology, longest_delay__is_that_of_the_longest_shortest_path) {
   EXPECT_EQ(Topology::leaf_spine({3, 2, 2, kRate, kRate, us}).longest_delay(), us * 4);
   EXPECT_EQ(Topology::leaf_spine({1, 2, 2, kRate, kRate, us}).longest_delay(), us * 2);
   EXPECT_EQ(Topology::fat_tree(4, kRate, us).longest_delay(), us * 6);
-  // The longest shortest path leads over t. It has as few hops as the path over u and a longer delay. The path over v
-  // has more hops.
+  // Each path from "a" to "b" leads over t, u or v. The path over v has the most hops. The paths over t and u have
+  // equally many hops, and the path over t has the longer delay.
   Graph graph{{{"a", true}, {"b", true}, {"r"}, {"s"}, {"t"}, {"u"}, {"v"}, {"w"}}, {}};
   const auto cable = [&](const char* from, const char* to, std::int64_t delay) {
     graph.links.push_back({from, to, kRate, {}, us * delay});

@@ -1,5 +1,5 @@
-// Tests of transport/capture/capture_claims.cpp: claims in captures by this program and by other programs, whole and
-// damaged.
+// Tests transport/capture/capture_claims.cpp, which reads claims from captures of this program and of other programs.
+// Some captures are damaged.
 #include "mltcp/transport/capture/capture_claims.h"
 
 #include <fcntl.h>

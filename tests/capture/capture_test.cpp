@@ -1,4 +1,5 @@
-// Tests the content of capture files, read here without another tool, and the report of what is missing from a file.
+// Tests the content of capture files, which this test reads without another tool. Also tests the report of what is
+// missing from a file.
 #include "mltcp/transport/capture/capture.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,8 @@ struct Block {
     std::memcpy(&value, body.data() + offset, sizeof value);
     return value;
   }
-  /// Returns the value of the option `code` after `offset`, or an empty vector if there is no such option.
+  /// Returns the value of the option with the code `code`. Searches the options that begin at `offset`. Returns an
+  /// empty vector if this option is absent.
   [[nodiscard]] std::vector<std::byte> option(std::size_t offset, std::uint16_t code) const {
     while (offset + 4 <= body.size()) {
       const auto found = at<std::uint16_t>(offset);
@@ -142,7 +144,7 @@ TEST_F(CaptureTest, both_ways__headers_as_on_the_wire) {
     EXPECT_EQ(std::uint64_t{packet.at<std::uint32_t>(4)} << 32 | packet.at<std::uint32_t>(8), 5'000'000'123U);
     ASSERT_EQ(packet.at<std::uint32_t>(12), 128U);
     EXPECT_EQ(packet.at<std::uint32_t>(16), 128U);
-    // The captured packet becomes a valid frame when an Ethernet header is put before it.
+    // An Ethernet header followed by the captured packet must be a valid frame.
     std::vector<std::byte> frame(14);
     frame[12] = std::byte{8};
     frame.insert(frame.end(), packet.body.begin() + 20, packet.body.begin() + 20 + 128);

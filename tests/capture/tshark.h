@@ -15,7 +15,7 @@ namespace mltcp::capture::test {
 inline bool has_tshark() { return std::string_view(MLTCP_TSHARK) != ""; }
 inline constexpr const char* kNoTshark = "tshark is missing (Debian: tshark)";
 
-/// Returns what `command` prints to both streams. Sets `status` to its exit status.
+/// Returns the standard output and the standard error of `command`. Sets `status` to the exit status of `command`.
 inline std::string output_of(const std::string& command, int& status) {
   std::string text;
   std::FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
@@ -28,9 +28,9 @@ inline std::string output_of(const std::string& command, int& status) {
   return text;
 }
 
-/// Returns the output of `tshark -r FILE WORDS` without the warning about root, and with default settings instead of
-/// the user's. tshark runs no scripts as root (Wireshark 4.4). If the test runs as root, another user runs tshark and
-/// gets access to the file's folder and to a copy of the dissector.
+/// Returns the output of `tshark -r FILE WORDS` without the warning about root. Uses the default settings of tshark,
+/// not those of the user. As root, tshark runs no scripts (Wireshark 4.4). If the test runs as root, it therefore runs
+/// tshark as another user. This user gets access to the file's folder and to a copy of the dissector.
 inline std::string tshark(const std::string& file, const std::string& words, int* status = nullptr) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(file).parent_path();

@@ -16,9 +16,9 @@ namespace mltcp::cc::cubic_test {
 namespace {
 
 constexpr double kMss = 1000;
-constexpr double kAlpha = 3 * 0.3 / 1.7;  // alpha of section 4.3 for beta = 0.7
+constexpr double kAlpha = 3 * 0.3 / 1.7;  // alpha of RFC 9438 section 4.3 for beta = 0.7
 
-/// The curve of section 4.2, figures 1 and 2, in packets and seconds.
+/// The curve of RFC 9438 section 4.2, figures 1 and 2, in packets and seconds.
 struct Curve {
   long double w_max;
   long double k;
@@ -111,7 +111,8 @@ TEST(Cubic, curve__is_followed_through_both_regions) {
   for (const double next : {0.5, 2.0, 5.0, 8.0, 11.4, 15.0, 20.0}) {
     d.run(next - t);
     t = next;
-    // A step's target is one round trip ahead and the step takes one round trip, so the difference is of second order.
+    // Each step takes one round trip, and its target is the curve one round trip ahead. The window therefore differs
+    // from the curve only by terms of second order.
     EXPECT_NEAR(d.window(), curve.at(t), 0.5) << "t = " << t;
   }
 }
@@ -127,7 +128,7 @@ TEST(Cubic, curve__is_flat_at_the_old_maximum_after_k) {
 }
 
 TEST(Cubic, curve__one_acknowledgement_goes_its_share_of_the_way_to_the_target) {
-  // By section 4.4, each packet adds (target - cwnd) / cwnd. The target is the curve one round trip from now.
+  // By RFC 9438 section 4.4, each packet adds (target - cwnd) / cwnd. The target is the curve one round trip from now.
   Driver d(0.1);
   d.avoid_from(2000);
   d.run(3);
@@ -150,7 +151,7 @@ TEST(Cubic, target__is_at_most_half_above_the_window) {
   Driver d(0.1);
   d.avoid_from(2000);
   d.run(3);
-  d.rtt = 40;  // in such a long round trip, the curve rises far above the window
+  d.rtt = 40;  // within a round trip of 40 s, the curve rises far above the window
   double before = d.window();
   d.ack(before / 2, 0.001);
   EXPECT_NEAR(d.window(), 1.25 * before, 0.01);
@@ -298,8 +299,8 @@ TEST(Cubic, timeout__slow_starts_to_beta_and_begins_there_on_the_flat_of_the_cur
 }
 
 TEST(Cubic, undo__restores_everything) {
-  // Compares the flow with a flow without the loss, on the curve and in the Reno-friendly region. All later windows and
-  // the next decreases are bit-identical.
+  // Compares a flow whose last loss is undone with a flow without this loss, on the curve and in the Reno-friendly
+  // region. All later windows of the two flows are bit-identical, also after the next decreases.
   for (const double rtt : {0.1, 0.001})
     for (const double seconds : {0.0, 30 * rtt, 200 * rtt}) {
       Driver undone(rtt);
@@ -495,9 +496,9 @@ TEST(Cubic, hystart__returns_to_slow_start_when_the_round_trip_falls_again) {
   d.hystart_round(0.05, 8, 90);
   d.hystart_round(0.1, 8, 100);
   double window = d.window();
-  d.hystart_round(0.11, 8, 80);  // still in the conservative phase
+  d.hystart_round(0.11, 8, 80);  // this round is in the conservative phase
   EXPECT_NEAR(d.window(), window + 20, 1e-6);
-  // This round trip is below the one at the start of the conservative phase, which the eighth sample shows.
+  // The eighth sample shows that the round trip is shorter than at the start of the conservative phase.
   d.hystart_round(0.09, 8, 80);
   window = d.window();
   d.ack(40);

@@ -54,7 +54,8 @@ struct Driver {
   }
 };
 
-/// Returns parameters with which only the timer makes steps. only_bytes() does so for the byte counter.
+/// only_timer() returns parameters with which only the timer makes steps. With those of only_bytes(), only the byte
+/// counter makes steps.
 Parameters only_timer() {
   Parameters parameters;
   parameters.edit<Dcqcn>().increase_bytes = 1'000'000'000'000;
@@ -80,7 +81,8 @@ TEST(Dcqcn, start__at_line_rate_without_a_timer) {
 }
 
 TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
-  // Applies equation 1 three times at the shortest interval. Then two periods K pass (equation 2) before the last cut.
+  // Three notifications arrive at the shortest interval, and equation 1 applies after each. Before the fourth
+  // notification, two periods K pass (equation 2).
   Driver flow(only_bytes());
   double alpha = 1;
   double rate = kLine;
@@ -95,11 +97,11 @@ TEST(Dcqcn, notification__cuts_by_half_of_alpha_which_then_grows) {
 }
 
 TEST(Dcqcn, alpha__grows_again_with_each_notification) {
-  // Alpha decays to 0.01. Then one notification arrives every 50 us, so that alpha does not decay between them.
+  // Alpha decays to 0.01. Then a notification arrives every 50 us, so that alpha does not decay between notifications.
   Driver flow(only_bytes());
   flow.notify();
   double alpha = 1;
-  const int periods = 1175;  // after which alpha is 0.01
+  const int periods = 1175;  // alpha is 0.01 after this number of periods
   flow.now += 55_us * periods;
   alpha = std::pow(1 - kG, periods);
   double rate = flow.rate();
@@ -133,7 +135,8 @@ TEST(Dcqcn, notification__at_most_one_per_interval) {
   flow.now += 49'999_ns;
   flow.notify();
   EXPECT_EQ(flow.rate(), once);
-  flow.now += 1_ns;  // N has passed since the notification that counted; the later one did not restart N
+  // The interval N has passed since the first notification. The second notification did not restart N.
+  flow.now += 1_ns;
   flow.notify();
   EXPECT_LT(flow.rate(), once);
 }
@@ -188,7 +191,7 @@ TEST(Dcqcn, timer__five_halvings_of_the_distance_then_additive_steps) {
   Driver flow(only_timer());
   flow.notify();
   flow.now += 50_us;
-  const double target = flow.rate();  // is half of the line rate
+  const double target = flow.rate();  // half of the line rate
   flow.notify();
   for (int i = 1; i <= 5; ++i) {
     flow.tick();
@@ -210,7 +213,7 @@ TEST(Dcqcn, byte_counter__makes_the_same_steps) {
   const double target = flow.rate();
   flow.notify();
   double rate = flow.rate();
-  flow.ack(9'998'999);  // together with the 1000 marked bytes, one byte less than B
+  flow.ack(9'998'999);  // the byte counter is now one byte below B, 1000 marked bytes included
   EXPECT_EQ(flow.rate(), rate);
   flow.ack(1);
   for (int i = 1; i <= 5; ++i) {
@@ -273,7 +276,7 @@ TEST(Dcqcn, gain__scales_both_increases_and_nothing_else) {
     flow->tick();
     step(40 * kMbps);
     EXPECT_NEAR(flow->rate(), rate, kRounding);
-    flow->ack(60'000'000, 0, gain);  // six steps; the byte counter's sixth is a hyper increase
+    flow->ack(60'000'000, 0, gain);  // six steps of the byte counter, the last of which is a hyper increase
     for (int i = 0; i < 5; ++i) step(40 * kMbps);
     step(200 * kMbps);
     EXPECT_NEAR(flow->rate(), rate, kRounding);
@@ -298,7 +301,7 @@ TEST(Dcqcn, steps__regain_half_a_link_within_a_quarter_of_the_burst) {
   constexpr Bytes a_second = 5'000'000'000;
   EXPECT_NEAR(additive_step(0), 40 * kMbps, 10) << "not under MLTCP";
   EXPECT_NEAR(additive_step(a_second), 40 * kMbps, 10) << "a burst that is long enough";
-  // A quarter of 100 ms has 454.5 steps of 55 us.
+  // The burst takes 100 ms at the line rate. A quarter of this time contains 454.5 timer steps of 55 us.
   EXPECT_NEAR(additive_step(a_second / 10), kLine / 2 / (25e-3 / 55e-6), 10);
   EXPECT_NEAR(additive_step(a_second / 100), kLine / 2 / (2.5e-3 / 55e-6), 10);
   for (const Bytes short_burst : {a_second / 1000, Bytes{100'000}, Bytes{1}})
@@ -460,7 +463,7 @@ TEST(Dcqcn, loss__is_a_notification_and_a_mark_event_is_none) {
   EXPECT_EQ(flow.rate(), kLine);
   flow.controller.on_congestion({flow.now, CongestionEvent::Cause::loss, 0});
   EXPECT_EQ(flow.rate(), kLine / 2);
-  flow.notify();  // arrives less than N after the previous notification
+  flow.notify();  // arrives less than the interval N after the previous notification
   EXPECT_EQ(flow.rate(), kLine / 2);
 }
 
@@ -478,7 +481,7 @@ TEST(Dcqcn, timeout__falls_to_the_minimum_and_forgets_target_and_alpha) {
   for (int i = 0; i < 10; ++i) flow.tick();
   const double before = flow.rate();
   flow.notify();
-  // 16 periods K ago, alpha started from 1 again
+  // 16 periods K ago, the timeout reset alpha to 1.
   EXPECT_NEAR(flow.rate(), before * (1 - std::pow(1 - kG, 16) / 2), kRounding);
 }
 

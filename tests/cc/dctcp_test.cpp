@@ -33,7 +33,8 @@ struct Driver {
     ack.acked_bytes = acked;
     ack.acked_packets = static_cast<std::uint32_t>(acked / 1000);
     ack.ce_bytes = marked;
-    ack.ce_packets = marked > 0 ? 1 : 0;  // fewer packets than `marked` implies, because only the bytes count
+    // DCTCP counts marked bytes, so the number of marked packets is only a placeholder.
+    ack.ce_packets = marked > 0 ? 1 : 0;
     ack.smoothed_rtt = ack.min_rtt = ack.latest_rtt = Nanos(1'000'000);
     ack.round_count = ++round;
     ack.cwnd_limited = true;
@@ -45,7 +46,7 @@ struct Driver {
     ack.in_recovery = true;
     dctcp.on_ack(ack, out);
   }
-  /// Makes the calls of the transport for a batch of acknowledgements with the first marks of a window.
+  /// Calls the algorithm as the transport does after a batch of acknowledgements with the first marks of a window.
   void answer(AckSample ack, double decrease_gain = 1.0) {
     dctcp.on_congestion({ack.now, CongestionEvent::Cause::ecn, 0, decrease_gain}, out);
     ack.in_recovery = true;
@@ -100,11 +101,11 @@ TEST(Dctcp, alpha__is_taken_once_per_window_and_over_all_of_it) {
   const double before = d.dctcp.alpha();
   AckSample ack = d.round_of(1000, 1000);
   for (int i = 0; i < 3; ++i) {
-    ack.round_count = d.round - 1;  // the round shows that the last sample's window has not ended
+    ack.round_count = d.round - 1;  // the unchanged round count shows that the window of the last sample has not ended
     d.dctcp.on_ack(ack, d.out);
     EXPECT_EQ(d.dctcp.alpha(), before);
   }
-  // So far 3 kB of 3 kB were marked. After 27 kB without a mark, a tenth of the bytes is marked.
+  // So far, 3 kB of 3 kB in this window were marked. After 27 kB more without a mark, a tenth of the bytes is marked.
   --d.round;
   d.observe(27'000, 0);
   EXPECT_DOUBLE_EQ(d.dctcp.alpha(), before * 15 / 16 + 0.1 / 16);
@@ -160,7 +161,7 @@ TEST(Dctcp, marks__take_less_with_a_gain_on_decreases) {
   Driver d(0.8);
   d.avoid_at(40);
   AckSample ack = d.round_of(1000, 1000);
-  ack.round_count = --d.round;  // within the same round, so alpha does not change
+  ack.round_count = --d.round;  // the sample belongs to the round of the last sample, so alpha does not change
   const double alpha = d.dctcp.alpha();
   d.answer(ack, 2.0);
   EXPECT_DOUBLE_EQ(d.out.cwnd_bytes, 40 * kMss * (1 - alpha / 4));
@@ -254,9 +255,10 @@ struct StepMarking {
 };
 
 TEST(Dctcp, steady_state__swings_by_the_square_root_of_the_window) {
-  // By section 3.3 of the SIGCOMM 2010 paper, with marking from a window of W, alpha is about sqrt(2 / W) and the
-  // window oscillates by sqrt(W / 2). The round without growth after each response (RFC 3168) makes both a little
-  // smaller. By section 3.4, g must be below 1.386 / sqrt(2 W), so that alpha averages over more than one oscillation.
+  // By section 3.3 of the SIGCOMM 2010 paper, with marking from a window of W packets, alpha is about sqrt(2 / W) and
+  // the window oscillates by sqrt(W / 2). The round without growth after each response (RFC 3168) makes alpha and the
+  // oscillation a little smaller. By section 3.4, g must be below 1.386 / sqrt(2 W), so that alpha averages over more
+  // than one oscillation.
   for (const double limit : {50.0, 100.0, 400.0}) {
     StepMarking model(limit, 1.0 / 64);
     for (int i = 0; i < 1000 * static_cast<int>(limit); ++i) model.acknowledge_one();

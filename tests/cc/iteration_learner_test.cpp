@@ -23,10 +23,10 @@ struct Traffic {
   IterationLearner learner;
   Nanos now{1'000'000};
   Random random{7};
-  double stretch = 1;       // maximum factor by which bursts take longer
+  double stretch = 1;       // largest factor by which the network lengthens the duration of a burst
   double jitter = 0;        // relative standard deviation of silences
   std::uint64_t wrong = 0;  // number of deliveries at which the learned size is not `truth`
-  Bytes truth = 0;          // true size of an iteration; 0 if the learner must know none
+  Bytes truth = 0;          // true size of an iteration in bytes; 0 if the learner must not know any size
 
   void burst(Bytes bytes) {
     learner.on_send(now);
@@ -181,7 +181,7 @@ TEST(IterationLearner, equal_buckets__are_one_iteration_once_the_compute_gap_has
   EXPECT_EQ(job.learner.bytes_per_iteration(), 24 * kMB);
 }
 
-// The learner does not take a bucket for an iteration if the gaps before and after the bucket differ.
+// If the gaps before and after a bucket differ, the learner does not take the bucket for an iteration.
 TEST(IterationLearner, equal_buckets__that_are_few_are_never_taken_for_iterations) {
   Traffic job;
   const Shape three{"three", {{5 * kMB, 3_ms}, {5 * kMB, 3_ms}, {5 * kMB, 150_ms}}};
@@ -198,7 +198,7 @@ TEST(IterationLearner, boundary__is_the_longest_silence) {
   EXPECT_EQ(job.learner.bytes_sent(), 4 * kMB);
 }
 
-// Stragglers produce longer periods by chance. In one iteration of twenty, all gaps take ten times as long.
+// Stragglers produce longer periods by chance. In one iteration of twenty, all gaps are ten times as long as usual.
 TEST(IterationLearner, stragglers__do_not_look_like_a_longer_period) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     Traffic job;
@@ -344,8 +344,8 @@ TEST(IterationLearner, resumption__takes_one_iteration_with_nothing_new_in_it) {
   EXPECT_FALSE(resumed(job, {{9 * kMB, 100_ms}}));
 }
 
-// Sends at most 100 iterations of `size` until the learner knows the size. Returns the number of iterations. If the
-// next call has a different size, the learner fails early.
+// Sends at most 100 iterations of `size` until the learner knows the size. Returns the number of iterations. After this
+// call, iterations of another size make the learner fail early.
 int iterations_until_known(Traffic& job, Bytes size) {
   int count = 0;
   do {
@@ -358,12 +358,13 @@ int iterations_until_known(Traffic& job, Bytes size) {
 
 TEST(IterationLearner, resumption__is_of_a_size_that_held_for_eight_iterations) {
   for (const int held : {7, 8}) {
-    // The learner has failed early with several sizes, so it finds no new size soon after a failure.
+    // The learner has failed early with several sizes, so that it requires more evidence. It therefore finds no new
+    // size soon after a failure.
     Traffic job;
     for (const Bytes size : {10 * kMB, 13 * kMB, 17 * kMB, 23 * kMB}) iterations_until_known(job, size);
     const Shape last{"last", {{31 * kMB, 100_ms}}};
     ASSERT_EQ(iterations_until_known(job, 31 * kMB), 18);
-    known_in(job, last, held - 1);  // the iteration in which the learner loses the size also counts
+    known_in(job, last, held - 1);  // the iteration in which the learner loses the size counts as one of `held`
     fail_once(job, 31 * kMB);
     EXPECT_EQ(resumed(job, {{31 * kMB, 100_ms}}), held == 8);
   }
@@ -374,8 +375,8 @@ TEST(IterationLearner, strikes__double_the_evidence_up_to_eight_times_and_proof_
   std::vector<int> needed;
   for (const Bytes size : {10 * kMB, 13 * kMB, 17 * kMB, 23 * kMB, 31 * kMB, 41 * kMB})
     needed.push_back(iterations_until_known(job, size));
-  // A size is known after 2, 4, 8 and then 16 recurring gaps. The first gap and the last burst add 2 to the number of
-  // iterations.
+  // The learner knows a size after 2, 4, 8 and then 16 recurring gaps. The first gap and the last burst add 2 to the
+  // number of iterations.
   EXPECT_EQ(needed, (std::vector{4, 6, 10, 18, 18, 18}));
   const Shape proof{"proof", {{41 * kMB, 100_ms}}};
   EXPECT_EQ(known_in(job, proof, 12), 12);
@@ -439,8 +440,7 @@ TEST(IterationLearner, pause__within_an_iteration_is_survived) {
   EXPECT_EQ(job.wrong, 0u);
 }
 
-// One whole iteration is between two checkpoints. The learner finds no other period, neither a shorter nor a longer
-// one.
+// One whole iteration is between two checkpoints. The learner finds neither a shorter nor a longer period.
 TEST(IterationLearner, pause__within_an_iteration_again_soon_is_survived) {
   for (int late = 4; late <= 6; ++late) {
     Traffic job;
@@ -475,8 +475,7 @@ TEST(IterationLearner, batch_size__changes_the_gap_and_not_the_bytes) {
   }
 }
 
-// The job sends the gradients of several steps at once. The gap grows accordingly, and control messages may separate
-// the steps.
+// The job sends the gradients of several steps at once, after a longer gap. Small control messages may divide this gap.
 TEST(IterationLearner, accumulation__of_gradients_is_followed) {
   Traffic job;
   known_in(job, one, 12);
@@ -523,7 +522,7 @@ TEST(IterationLearner, bulk__that_never_pauses_stays_unknown) {
   }
 }
 
-// Chunks of equal size are separated by pauses as short as a round trip, so there is nothing to interleave.
+// Chunks of equal size follow each other with pauses as short as a round trip. No other job could send in such pauses.
 TEST(IterationLearner, bulk__with_hiccups_stays_unknown) {
   Traffic job;
   for (int i = 0; i < 2000; ++i) {

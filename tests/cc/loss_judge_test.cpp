@@ -1,4 +1,5 @@
-// Tests which losses count as congestion on a path that reports its queue, and when such a path is trusted.
+// Tests which losses count as congestion on a path that reports its queue, and when the judge trusts the reports of
+// this path.
 #include "mltcp/cc/loss_judge.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +51,7 @@ TEST(LossJudge, more_than_a_twentieth__on_average_is_heavy) {
   int rounds = 0;
   while (!path.round(100, 8)) ASSERT_LT(++rounds, 100);
   EXPECT_GT(rounds, 5) << "a few rounds are luck";
-  // The response clears the record of losses, but not the fact that the path reported no queue.
+  // The congestion response clears the record of losses, but the judge still knows that the path reported no queue.
   EXPECT_TRUE(path.round(100, 1)) << "from now on every loss is one";
   EXPECT_EQ(path.events(10, 100, 1), 10);
 }

@@ -1,4 +1,5 @@
-// Tests algorithms by name, including algorithms that a program registers, and the controller that holds an algorithm.
+// Tests that algorithms are found by name, including algorithms that a program registers. Also tests the controller
+// that holds an algorithm.
 #include "mltcp/cc/registry.h"
 
 #include <array>
@@ -20,7 +21,7 @@ std::string message_of_unknown(std::string_view name) {
   return message_of<InputError>([&] { find_algorithm(name); });
 }
 
-/// An algorithm that encodes in the window which event was called.
+/// An algorithm whose window shows which event function was called last.
 struct Probe {
   static constexpr std::string_view name = "probe";
   static constexpr Capabilities capabilities{.needs_ecn = true, .needs_timer = true, .rate_based = true};

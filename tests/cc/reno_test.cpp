@@ -71,8 +71,8 @@ TEST(Reno, slow_start__ends_at_the_threshold_and_the_rest_counts_for_avoidance) 
   reno.lose();
   reno.controller.on_timeout(Nanos(3'000'000));
   ASSERT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
-  // The slow-start threshold is 10 packets. 8 packets reach it, and 10 more packets are one window of congestion
-  // avoidance.
+  // The slow-start threshold is 10 packets and the window is 2 packets. The first 8 packets raise the window to the
+  // threshold. The next 10 packets are one window of congestion avoidance.
   reno.ack(18'000);
   EXPECT_NEAR(reno.cwnd(), 11 * kMss, 1e-6);
 }
@@ -91,7 +91,8 @@ TEST(Reno, avoidance__a_window_packet_by_packet_adds_gain_packets) {
     Driver reno;
     reno.avoid_at(40);
     for (int i = 0; i < 40; ++i) reno.ack(1000, gain);
-    // The divisor grows within the window, so the growth is a little less than the gain.
+    // Each acknowledged packet adds gain / window. The window grows during the round, so the total growth is a little
+    // less than the gain.
     EXPECT_LE(reno.cwnd(), (40 + gain) * kMss);
     EXPECT_GE(reno.cwnd(), (40 + gain * 0.95) * kMss) << "gain " << gain;
   }
@@ -161,7 +162,7 @@ TEST(Reno, congestion__leaves_slow_start) {
 TEST(Reno, timeout__falls_to_the_minimum_and_slow_starts_to_half) {
   Driver reno;
   reno.avoid_at(40);
-  reno.lose();  // the transport also reports the loss, but the window is halved only once
+  reno.lose();  // the transport reports the loss before the timeout, but the window is halved only once
   reno.controller.on_timeout(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 2 * kMss);
   reno.ack(2000);
@@ -200,7 +201,7 @@ TEST(Reno, idle_restart__returns_to_the_initial_window_and_remembers_three_quart
   reno.avoid_at(40);
   reno.controller.on_idle_restart(Nanos(3'000'000));
   EXPECT_DOUBLE_EQ(reno.cwnd(), 10 * kMss);
-  reno.ack(30'000);  // slow start up to the threshold, which is the window after its last decrease
+  reno.ack(30'000);  // slow start up to the threshold, which is the window after the last decrease
   EXPECT_DOUBLE_EQ(reno.cwnd(), 40 * kMss);
   reno.ack(40'000);
   EXPECT_DOUBLE_EQ(reno.cwnd(), 41 * kMss);

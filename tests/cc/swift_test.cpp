@@ -75,8 +75,8 @@ struct Driver {
     std::int64_t high = 1'000'000;
     while (high - low > 1) {
       const std::int64_t middle = (low + high) / 2;
-      // An excess of 1 ns causes a decrease of a few millionths, which the pacing rate does not resolve. An excess of
-      // 200 ns is enough.
+      // A delay that is 1 ns above the target changes the window by a few millionths, which the pacing rate does not
+      // show. A delay that is 200 ns above the target is enough.
       (above_target(Nanos(middle + 200)) ? high : low) = middle;
     }
     return static_cast<double>(high) / 1e3;
@@ -88,8 +88,8 @@ struct Driver {
       now += 1_s;
       lose();
     }
-    // At one packet or more, each acknowledged packet adds 1 / cwnd to the window. Below one packet, each adds a whole
-    // packet.
+    // If the window is one packet or more, each acknowledged packet adds 1 / cwnd to it. If the window is below one
+    // packet, each acknowledged packet adds one packet.
     for (int i = 0; i < 100 && std::abs(cwnd() - packets) > 1e-3; ++i)
       ack(cwnd() >= 1 ? (packets - cwnd()) * cwnd() / gain : (packets - cwnd()) / gain, kFarBelow);
     ASSERT_NEAR(cwnd(), packets, 2e-3);
@@ -139,7 +139,7 @@ TEST(Swift, increase__only_of_a_window_that_was_in_use) {
   ack.bytes_in_flight_before = 6'900;
   flow.controller.on_ack(ack);
   EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
-  ack.bytes_in_flight_before = 7'000;  // pacing held back the rest of the window
+  ack.bytes_in_flight_before = 7'000;  // pacing has not yet sent the remaining 3000 bytes of the window
   flow.controller.on_ack(ack);
   EXPECT_NEAR(flow.cwnd(), 11, 1e-3);
   ack.bytes_in_flight_before = 11'000;
@@ -175,7 +175,8 @@ TEST(Swift, decrease__once_per_round_trip) {
   Driver flow;
   flow.ack(1, 200_us);
   EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
-  for (int i = 0; i < 4; ++i) {  // these samples have the same queue, and do not postpone the next decrease
+  // These samples come from the queue of the first sample, and do not postpone the next decrease.
+  for (int i = 0; i < 4; ++i) {
     flow.now += 49_us;
     flow.ack(1, 200_us);
     EXPECT_NEAR(flow.cwnd(), 6, 1e-3);
@@ -276,8 +277,8 @@ TEST(Swift, target__derived_from_the_smallest_fabric_delay) {
   EXPECT_NEAR(flow.target_us(), 65.536, 0.25);
 }
 
-// Two endpoints on one machine that read the clock once per poll may disagree by more than the fabric's delay. A peer
-// may also lie about its delay.
+// Two endpoints on one machine may read the clock only once per poll. Their times may then disagree by more than the
+// delay of the fabric. A peer may also report a false delay.
 TEST(Swift, target__does_not_follow_a_peer_that_says_it_spent_all_of_the_round_trip) {
   Parameters parameters = flat();
   parameters.edit<Swift>().base_target = 0_us;
@@ -310,15 +311,15 @@ TEST(Swift, endpoint_window__rules_when_the_peer_is_slow) {
 TEST(Swift, endpoint_delay__is_smoothed) {
   Driver flow;
   flow.ack(1e-3, kFarBelow);
-  flow.ack(1e-3, 1_ms, 990_us);  // an eighth of the endpoint's delay is below the target
+  flow.ack(1e-3, 1_ms, 990_us);  // the smoothed delay is an eighth of this endpoint delay, which is below the target
   EXPECT_NEAR(flow.cwnd(), 10, 1e-3);
   flow.ack(1e-3, 1_ms, 990_us);
   EXPECT_LT(flow.cwnd(), 9);
 }
 
 TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
-  // The fabric is congested for a long time while the endpoint is not. When the endpoint becomes slow, its window takes
-  // effect within two decreases.
+  // The fabric is congested for a long time while the endpoint is not. When the endpoint becomes slow, the endpoint
+  // window takes effect within two decreases.
   Driver flow;
   flow.window(2);
   for (int i = 0; i < 1000; ++i) {
@@ -334,8 +335,8 @@ TEST(Swift, windows__the_one_that_does_not_rule_stays_within_reach) {
 }
 
 TEST(Swift, windows__the_one_of_the_fabric_stays_within_reach_too) {
-  // The peer is as slow as permitted for a long time while the fabric is idle. When the fabric becomes congested, its
-  // window takes effect within two decreases.
+  // For a long time, the peer is as slow as the endpoint target permits, and the fabric is idle. When the fabric
+  // becomes congested, the fabric window takes effect within two decreases.
   Driver flow;
   flow.ack(1e-3, 170_us, 150_us);
   for (int i = 0; i < 1000; ++i) flow.ack(10, 170_us, 150_us);
@@ -400,7 +401,7 @@ TEST(Swift, pace__is_a_round_trip_divided_by_the_window) {
   EXPECT_NEAR(flow.pace(), 0.25 * kMss * 8 / 1e-3, 30e3);  // one packet every four round trips
   flow.window(3.5);
   EXPECT_NEAR(flow.pace(), 3.5 * kMss * 8 / 1e-3, 30e3);
-  // The window is rounded up to whole packets. The pacing rate leaves a part of it unused.
+  // The congestion window is rounded up to whole packets. The pacing rate prevents that the flow uses all of it.
   EXPECT_EQ(flow.controller.output().cwnd_bytes, 4 * kMss);
 }
 

@@ -59,8 +59,8 @@ std::string alone(const std::function<void()>& part) {
   return host.finish(60'000);
 }
 
-/// Does the same as alone(), with the interfaces ve0 and ve1 of a veth pair. Returns "skip: ..." if the pair cannot be
-/// created.
+/// Runs `part` like alone(), but in a network namespace with the veth pair ve0 and ve1. Returns "skip: ..." if the pair
+/// cannot be created.
 std::string alone_on_a_pair(const std::function<void()>& part) {
   return alone([&] {
     if (unshare(CLONE_NEWNET) != 0 ||
@@ -89,7 +89,8 @@ EndpointConfig config_of(const std::string& device, std::uint8_t host, Driving d
 
 using Endpoints = std::vector<Endpoint*>;
 
-/// Runs until `over()` is true. Drives the endpoints that have no threads.
+/// Drives the endpoints that have no threads until `over()` returns true. Throws an exception with `what` if this takes
+/// too long.
 void drive(const Endpoints& all, const std::string& what, const std::function<bool()>& over) {
   const Nanos end = monotonic_now() + kPatience;
   while (!over()) {
@@ -294,7 +295,7 @@ TEST(DpdkEndpoints, opened_again_beside_one_that_stays__do_it_no_harm) {
         require(comes.send_tagged(made.here, last, tag, {}, operation) == Code::ok, "send_tagged()");
       }
       goes.reset();
-      stays.close(made.there);  // messages have arrived on this connection that the program has not received
+      stays.close(made.there);  // the program has not received all messages that arrived on this connection
       if (round == 4) memory = free_memory();
     }
     constexpr std::size_t kPoolAndMore = std::size_t{32} << 20;

@@ -27,7 +27,7 @@ namespace mltcp::dpdk {
 
 inline bool run_command(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
-/// One end of a socket pair between two processes of a test. It transfers single bytes as signals.
+/// One end of a socket pair between two processes of a test. The processes send each other single bytes as signals.
 class Channel {
  public:
   explicit Channel(int file) : file_(file) {}
@@ -38,7 +38,7 @@ class Channel {
     char got = 0;
     return ::poll(&ready, 1, 10'000) == 1 && ::recv(file_, &got, 1, 0) == 1 && got == byte;
   }
-  /// Returns whether a byte has arrived that was not read yet.
+  /// Returns whether an unread byte has arrived.
   [[nodiscard]] bool is_called() const {
     pollfd ready{file_, POLLIN, 0};
     return ::poll(&ready, 1, 0) == 1;

@@ -54,7 +54,8 @@ std::string error_of(Call call) {
 /// Prints each failure, and collects the failures that differ from the expected ones.
 class Table {
  public:
-  /// `expected` is the kind of error and the beginning of its line. The line must also contain `cure`.
+  /// The error must begin with `expected`: the kind of the error and the beginning of its line. The line must also
+  /// contain `cure`.
   template <typename Call>
   void row(const std::string& what, const std::string& expected, const std::string& cure, Call call) {
     const std::string error = error_of(call);
@@ -283,7 +284,7 @@ TEST(PortFailure, short_of_what_the_kernel_gives) {
     }
     table.fine(eal, {.device = "af_packet:ve0"});
     {
-      // A fan-out group on another interface already has the number that the driver uses.
+      // The driver computes the number of its fan-out group. A group on another interface already has this number.
       const int other = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
       sockaddr_ll address{};
       address.sll_family = AF_PACKET;

@@ -32,7 +32,7 @@ class Pinger final : public Pollable {
     return sent_at_ + 200_ms;
   }
   std::size_t back = 0;
-  std::size_t prompt = 0;  ///< number of datagrams that returned before a sleep would have ended without them
+  std::size_t prompt = 0;  ///< number of datagrams that returned within 12 ms, which is less than a full sleep
 
  private:
   PortIo& io_;
@@ -137,8 +137,8 @@ Pair wake_up(const std::string& kind, std::uint16_t queues = 1) {
         std::optional<Quiet> second;
         if (queues > 1) here.attach(second.emplace(here.place.io(1)), 1);
         if (!here.run(other, [&] { return pinger.back >= kPings; })) return fmt::format("{} came back", pinger.back);
-        // Expects four short sleeps after each packet and one sleep until the answer, and allows a margin. With short
-        // sleeps alone there would be forty per packet.
+        // Expects 1 to 20 sleeps per packet. About five are normal: four short sleeps after the packet, and one until
+        // the answer. If all sleeps were short, there would be 40.
         const std::uint64_t sleeps = here.loop.counters().sleeps;
         if (sleeps < kPings || sleeps > 20 * kPings) return fmt::format("the loop slept {} times", sleeps);
         return pinger.prompt >= kPings / 2 ? "" : fmt::format("{} of {} came promptly", pinger.prompt, kPings);
@@ -158,7 +158,8 @@ TEST(PollLoop, af_packet__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("
 TEST(PollLoop, af_packet__sleeps_over_queues_that_share_packets) { EXPECT_PLAYED(wake_up("af_packet", 2)); }
 TEST(PollLoop, af_xdp__sleeps_until_a_packet_comes) { EXPECT_PLAYED(wake_up("af_xdp")); }
 
-/// After the interface goes down, the port's socket reports an error, and it stays readable until the error is read.
+/// After the interface goes down, the port's socket reports an error. The socket stays readable until the error is
+/// read.
 TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
   EXPECT_PLAYED(play(
       [](const Channel& /*other*/) -> std::string {
@@ -171,8 +172,8 @@ TEST(PollLoop, af_packet__sleeps_on_when_the_interface_goes_and_comes) {
           here.loop.run(here.loop.now() + 500_ms);
           return idler.polls;
         };
-        // The loop polls some times before each sleep of 20 ms. With short sleeps alone there would be 10,000 polls,
-        // and without sleep a million.
+        // The loop polls a few times before each sleep of 20 ms. If all sleeps were short, there would be 10,000 polls.
+        // Without sleeps, there would be a million.
         constexpr std::size_t max = 3'000;
         if (!run_command("ip link set ve0 down; ip link set ve0 up")) return "ve0 does not go down and up";
         if (const auto polls = polls_in_half_a_second(); polls > max) return fmt::format("{} polls", polls);
@@ -209,7 +210,7 @@ TEST(PollLoop, sleeps_until_a_deadline_that_is_near) {
         if (!here.loop.run(here.loop.now() + kPatience, [&] { return metronome.beats > 50; })) return "too slow";
         if (!here.port.has_interrupts()) return "no interrupts";
         // Each deadline causes idle polls before and after its sleep, and short sleeps in the last millisecond. Without
-        // sleep there would be thousands of polls.
+        // sleeps, there would be thousands of polls per deadline.
         return metronome.polls < 300 * metronome.beats
                    ? ""
                    : fmt::format("{} polls for {} deadlines", metronome.polls, metronome.beats);

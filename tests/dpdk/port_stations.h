@@ -149,7 +149,8 @@ struct Station {
         loop(eal.time(), setting.idle) {}
 
   void attach(Pollable& pollable, std::uint16_t queue = 0) { loop.attach(place.io(queue), pollable); }
-  /// Runs until `done`, and then until the other end needs no more answers. Returns whether `done` became true in time.
+  /// Runs the loop until `done()` returns true, and then until the other process has finished as well. Returns whether
+  /// `done()` returned true in time.
   bool run(const Channel& other, const std::function<bool()>& done) {
     const bool ended = loop.run(loop.now() + kPatience, done);
     other.tell('d');

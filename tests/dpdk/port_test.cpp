@@ -27,7 +27,8 @@ namespace {
 
 using namespace port_stations;
 
-/// Moves messages from the left to the right host. The results describe what failed.
+/// Sends messages from the left host to the right host. The results describe failures; a result is empty if there was
+/// none.
 Pair move_messages(const Setting& setting, std::size_t count, std::size_t size, int interface_mtu = 1500) {
   const std::string skip = skip_without(setting.kind);
   if (!skip.empty()) return {skip, skip};
@@ -171,7 +172,7 @@ Pair survive(const std::string& kind) {
                 raw.send(frame);
                 break;
               }
-              case 3:  // longer than the port's MTU, but not longer than the interface's
+              case 3:  // between the MTU of the port and the larger MTU of the interface
                 raw.send(frame_to(mac, 1472));
                 break;
               case 4: {  // a wrong IP checksum
@@ -257,7 +258,8 @@ Pair outlive(const std::string& kind) {
         {
           Station here(setting, "ve0", 1);
           ConnectionConfig config;
-          config.give_up_after = 2_s;  // longer than the delay if the first question about the neighbour is lost
+          // This time is longer than the delay that the loss of the first question about the neighbour causes.
+          config.give_up_after = 2_s;
           Client client(here.place.io(), host(2), 50, 1 << 20, config);
           here.attach(client);
           if (!other.receives('r')) return "the other end did not start";
@@ -323,13 +325,14 @@ Pair share() {
     if (a.handover_full + b.handover_full != 0) return "packets were lost between shards";
     const auto all_taken = [&] { return a.handed_over + b.handed_over == a.taken_over + b.taken_over; };
     if (!here.loop.run(here.loop.now() + 2_s, all_taken)) return "packets vanished between shards";
-    // Answers of neighbours arrive in one queue, and both shards need them, so some are handed over.
+    // Both shards need the answers of neighbours, which arrive in one queue. One shard therefore hands some answers
+    // over.
     if (a.handed_over + b.handed_over == 0) return "nothing was handed over";
     return "";
   });
 }
 
-/// Does the same as share(), with a thread for each of the receiver's shards. A packet in the wrong queue is handed
+/// Tests the same transfer as share(), but the receiver has one thread per shard. A packet in the wrong queue is handed
 /// over to the right thread.
 Pair share_between_threads() {
   const std::vector<unsigned> cpus = usable_cpus();

@@ -153,8 +153,8 @@ TEST_F(RingDumbbellTest, BytesStayValidUntilTheNextReceive) {
 
 TEST_F(RingDumbbellTest, APacketTakesItsTimeToTheNanosecond) {
   auto& network = make(gigabit());
-  // The packet has 1000 bytes on the wire. It takes 800 ns on the access link of 10 Gbps and 1 us of delay, and then 8
-  // us on the bottleneck and 10 us of delay.
+  // The packet has 1000 bytes on the wire. The access link of 10 Gbps takes 800 ns for them, and its delay is 1 us. The
+  // bottleneck takes 8 us, and its delay is 10 us.
   ASSERT_TRUE(send_one(network.left(0), network.right(0).address(), random_bytes(958, 1)));
   std::vector<Nanos> times;
   network.set_tap([&](std::span<const std::byte>, Nanos now) { times.push_back(now); });
@@ -182,8 +182,8 @@ TEST_F(RingDumbbellTest, TheBottleneckHoldsItsRateHoweverUnevenlyItIsPolled) {
   }
   ASSERT_EQ(arrivals.size(), 100u);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
-    // A packet takes 1 us on the access link and 1 us of delay. On the bottleneck, each packet takes 10 us, and then 10
-    // us of delay.
+    // The access link takes 1 us per packet, and its delay is 1 us. The bottleneck takes 10 us per packet, and its
+    // delay is 10 us.
     const Nanos due = 2_us + 10_us * static_cast<std::int64_t>(i + 1) + 10_us;
     EXPECT_GE(arrivals[i], due);
     EXPECT_LT(arrivals[i], due + 70_us);
@@ -402,7 +402,7 @@ Change with(std::size_t at, unsigned value, Checksums checksums = Checksums::as_
 struct Damage {
   const char* name;
   Reject reason;
-  bool at_switch;  ///< whether the switch also rejects the frame if a host sends it
+  bool at_switch;  ///< whether the switch rejects the frame before it reaches a host
   Change change;
 };
 
@@ -428,12 +428,12 @@ TEST_F(RingDumbbellTest, MalformedFramesAreCountedByReasonAndDropped) {
   const ByteVector good = frame_between(from, to, random_bytes(60, 1));
   for (const Damage& damage : kDamages) {
     const ByteVector bad = damage.change(good);
-    // First, the frame goes directly into the host's ring.
+    // First, the bad frame goes directly into the host's ring.
     std::uint64_t before = rejected(to.counters().rejected, damage.reason);
     ASSERT_TRUE(network.inject_to(to, bad));
     EXPECT_TRUE(receive_all(to).empty()) << damage.name;
     EXPECT_EQ(rejected(to.counters().rejected, damage.reason), before + 1) << damage.name;
-    // Then it goes through the switch.
+    // Then the bad frame goes through the switch.
     before = rejected(network.switch_counters().rejected, damage.reason);
     const std::uint64_t host_before = rejected(to.counters().rejected, damage.reason);
     ASSERT_TRUE(network.inject_from(from, bad));
@@ -443,7 +443,7 @@ TEST_F(RingDumbbellTest, MalformedFramesAreCountedByReasonAndDropped) {
         << damage.name;
     EXPECT_EQ(rejected(to.counters().rejected, damage.reason), host_before + (damage.at_switch ? 0 : 1)) << damage.name;
   }
-  // Good frames still pass, and bad frames between them do not affect them.
+  // Bad frames before and between good frames do not prevent the good frames from arriving.
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(network.inject_to(to, kDamages[3].change(good)));
   ASSERT_TRUE(network.inject_to(to, good));
   ASSERT_TRUE(network.inject_to(to, kDamages[3].change(good)));

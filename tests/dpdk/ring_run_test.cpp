@@ -139,8 +139,8 @@ TEST_F(RingRunTest, CarriesAFlowAtTheRateOfTheBottleneck) {
   const auto& switch_loop = network.switch_loop();
   RecordProperty("gbps", std::to_string(gbps));
   RecordProperty("longest_gap_ns", std::to_string(std::max(host_loop.longest_gap, switch_loop.longest_gap).count));
-  // The measured rate exceeds the link's rate only if a stall at the start accumulates packets. It falls below only
-  // because of stalls.
+  // The measured rate exceeds the link's rate only if packets accumulate in a stall at the start. Only stalls make the
+  // measured rate lower than the link's rate.
   const double stalled = (host_loop.stalled + switch_loop.stalled).seconds();
   EXPECT_GT(gbps, 0.9 * 0.048 / (0.060 + stalled)) << "stalled " << stalled << " s";
   EXPECT_LT(gbps, 1.05 + 20 * stalled);
@@ -205,7 +205,7 @@ TEST_F(RingRunTest, SpinsWhenToldTo) {
   EXPECT_EQ(network.switch_loop().sleeps, 0u);
 }
 
-/// Counts its polls. It can wake a second host.
+/// Counts its polls. If `target` is not null, wakes this host in every poll except the first.
 class Waker final : public Pollable {
  public:
   Waker(RingDumbbell& network, const RingHost* target) : network_(network), target_(target) {}

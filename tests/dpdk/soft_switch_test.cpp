@@ -321,8 +321,9 @@ bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
-/// Hosts 1 to 3, which are network namespaces with one end of a veth pair each. The other ends are in this process's
-/// namespace. A separate process keeps each namespace, so that all are removed when this process ends for any reason.
+/// Hosts 1 to 3. Each host is a network namespace with one end of a veth pair; the other end is in the namespace of the
+/// test. A separate process holds each namespace. All namespaces are removed when the test's process ends, whatever the
+/// reason.
 class Hosts {
  public:
   static constexpr int count = 3;

@@ -1,5 +1,5 @@
-// Tests hosts at the two ends of a wire in this process: payloads that are sent without a copy and when they are
-// released, frames in several segments, and tagged frames. The test moves packets between the hosts, so nothing depends
+// Tests hosts at the two ends of a wire in this process: payloads that are sent without a copy, the release of these
+// payloads, frames in several segments, and tagged frames. The test moves packets between the hosts, so nothing depends
 // on time.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -148,7 +148,7 @@ TEST_F(Wire, payload_with_a_hold__is_read_where_it_lies_and_given_back_with_the_
   EXPECT_EQ(hold.packets, 1U) << "the receiver reads it";
   EXPECT_EQ(right_->io().receive(packets), 0U);
   EXPECT_EQ(hold.packets, 0U);
-  // The host copies a payload that has no hold.
+  // The host copies a payload that is sent without a hold.
   ASSERT_TRUE(send(payload, nullptr));
   const ByteVector before = payload;
   payload.assign(payload.size(), std::byte{0});
@@ -178,7 +178,7 @@ TEST_F(Wire, zero_copy__can_be_switched_off) {
   EXPECT_EQ(hold.packets, 0U);
   EXPECT_EQ(receive(*right_), Payloads{with_header(payload)});
   EXPECT_EQ(left_->io().counters().by_reference, 0U);
-  // A port without multi-segment frames copies all payloads as well.
+  // A port without multi-segment frames copies all payloads.
   const Port port(*eal_, {.device = "ring:one", .offloads = {.multi_segments = false}});
   const PortHost place(*eal_, port, {.address = host(3)});
   EXPECT_EQ(place.io().limits().keeps_payload_from, 0U);
@@ -193,7 +193,7 @@ TEST_F(Wire, holds__are_given_back_by_packets_that_wait_for_a_neighbour) {
   EXPECT_EQ(hold.packets, 1U);
   left_->io().release();
   EXPECT_EQ(hold.packets, 0U);
-  // A packet that leaves only after the neighbour's answer also releases its hold.
+  // A packet releases its hold even if it leaves only after the neighbour's answer.
   ASSERT_TRUE(send(payload, &hold));
   Payloads got;
   for (int i = 0; i < 10 && got.empty(); ++i) {
@@ -210,7 +210,7 @@ TEST_F(Wire, holds__are_given_back_when_the_port_is_full_and_when_it_goes) {
   const ByteVector payload = random_bytes(1200, 1);
   PayloadHold hold;
   std::size_t taken = 0;
-  // The wire holds 1023 packets. When it is full, the host keeps at most one more burst.
+  // The wire holds 1023 packets. When the wire is full, the host stores at most one burst of packets.
   while (taken < 3000 && send(payload, &hold)) ++taken;
   EXPECT_GT(taken, 1000U);
   EXPECT_LT(taken, 1100U);
@@ -434,14 +434,15 @@ TEST_F(Wire, registered_memory__is_whole_pages_once) {
     const RegisteredMemory memory(pages.bytes.first(8192), ports);
     EXPECT_THAT(error_of(pages.bytes.subspan(4096, 8192)), HasSubstr("are registered already"));
   }
-  // No port here uses DMA. Registration is therefore not needed, and the ranges do not record it.
+  // No port here uses DMA. Memory therefore needs no registration, and `ranges` stays empty.
   EXPECT_FALSE(left_port_->reads_by_dma());
   RegisteredRanges ranges(left_port_->dma());
   EXPECT_FALSE(ranges.find(pages.bytes.first(10)));
 }
 
 TEST_F(Wire, dma__reads_only_registered_memory_and_the_rest_is_copied) {
-  // The device behind a driver that is given by its DPDK name is unknown, so the port counts as one with DMA.
+  // The name of the port is the DPDK name of a driver. The device behind this driver is unknown, so the port counts as
+  // a port with DMA.
   const Port port(*eal_, {.device = "net_null7"});
   EXPECT_TRUE(port.reads_by_dma());
   EXPECT_FALSE(port.sends_by_reference());

@@ -112,7 +112,7 @@ TEST_F(AheadTest, crossing__of_grant_and_message_ends_the_same_whatever_packet_i
         if (order == 1) receives(), sends();
         if (order == 2) sends(), step(), receives();
         if (order == 3) sends(), run_for(1_ms), receives();
-        // The next message has the same tag and must not overtake the first.
+        // The second message has the same tag as the first, and must not overtake it.
         const OperationHandle following = send_tagged(*left, here, next, 1);
         const OperationHandle last = receive_tagged(*right, there, second, 1);
         const Completion received = end_of(*right, receiving);
@@ -143,7 +143,8 @@ TEST_F(AheadTest, message__that_follows_does_not_overtake_one_whose_bytes_are_la
       OperationHandle of_second = 0;
       if (is_posted) of_second = receive_tagged(*right, there, b, 1);
       run_for(1_ms);
-      // Loses only packets of the long message, whose bytes are in the payload and not in the header.
+      // Loses only packets of the long message. These packets have short headers, because the bytes of the message are
+      // in the payload.
       network->loses = [](const Address& from, const Address&, std::span<const std::byte> header) {
         return from.v4_ip() == 0x0A000001 && header.size() < 60;
       };
@@ -259,8 +260,8 @@ TEST_F(AheadTest, receive__with_a_mask_that_is_younger_gets_what_comes_later) {
   expect_goes_on();
 }
 
-/// The message is received at most once, whether the grant is given back or used. If the message is not received, the
-/// buffer is not touched after the operation has ended.
+/// Whether the grant is given back or used, the message is received at most once. If the message is not received,
+/// nothing accesses the buffer after the operation has ended.
 TEST_F(AheadTest, cancel__at_any_time_around_the_message_loses_nothing) {
   int cancelled = 0;
   int received = 0;
@@ -275,8 +276,8 @@ TEST_F(AheadTest, cancel__at_any_time_around_the_message_loses_nothing) {
         ByteVector buffer(kLong, std::byte{0xAA});
         const OperationHandle receiving = receive_tagged(*right, there, buffer, 1);
         OperationHandle sending = 0;
-        // If `steps` is negative, the receive is cancelled `-steps` steps before the send. If not, it is cancelled
-        // after the send.
+        // If `steps` is negative, the receive is cancelled `-steps` steps before the send. If `steps` is 0 or more, the
+        // receive is cancelled after the send.
         if (steps >= 0) {
           run_for(steps % 2 == 0 ? 1_ms : 1_us);
           sending = send_tagged(*left, here, message, 1);
@@ -404,7 +405,8 @@ TEST_F(AheadTest, end__of_the_connection_ends_granted_receives_with_its_code) {
   }
 }
 
-/// If `crosses` is true, the message crosses the grant. If it is false, the grant arrives before the message is sent.
+/// If `crosses` is true, the message and the grant cross each other on the way. If `crosses` is false, the grant
+/// arrives before the message is sent.
 TEST_F(AheadTest, message__that_is_short_does_not_wait_for_a_long_one_on_the_data_connection) {
   JobOptions limited;
   limited.max_rate = Rate(100'000'000);
@@ -469,8 +471,8 @@ bool is_whole(const ByteVector& bytes, std::size_t length, std::uint64_t tag) {
                                               numbered(length, tag, number_in(bytes)).begin());
 }
 
-/// Posts sends, receives of all kinds and cancels at random, under loss. Each message is received once. Of two messages
-/// with the same tag, the earlier receive gets the earlier message.
+/// Posts sends, receives of all kinds and cancels at random, under loss. Each message is received once. If two messages
+/// have the same tag, the receive that was posted first gets the message that was sent first.
 TEST_F(AheadTest, random__sends_receives_and_cancels_keep_what_MPI_promises) {
   struct Receive {
     OperationHandle operation = 0;

@@ -51,7 +51,7 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
     std::vector<Completion> ends(64);
     std::size_t unsent = 0;
     const auto round = [&](std::size_t number) {
-      const bool early = number % 2 == 0;  // in odd rounds, tagged messages are unexpected
+      const bool early = number % 2 == 0;  // in odd rounds, tagged messages arrive before their receives are posted
       const auto receive_all = [&] {
         for (ByteVector& buffer : buffers) {
           OperationHandle operation = 0;
@@ -91,7 +91,7 @@ TEST_F(AllocationTest, messages__are_posted_carried_and_told_without_any) {
       }
       if (unsent > 0 || received < lengths.size()) ADD_FAILURE() << "round " << number << " has not ended";
     };
-    for (std::size_t number = 0; number < 240; ++number) round(number);  // afterwards no ring grows any more
+    for (std::size_t number = 0; number < 240; ++number) round(number);  // warm-up, after which no ring grows
     allocations = 0;
     counting = true;
     for (std::size_t number = 0; number < 60; ++number) round(number);

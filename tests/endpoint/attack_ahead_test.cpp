@@ -29,7 +29,8 @@ class AttackAheadTest : public AttackerTest {
   }
 };
 
-// An arriving grant selects a send that is held back. That send uses the first grant for its tag.
+// A send that is held back uses the first grant of its tag. A second unused grant of the same tag is therefore an
+// error.
 TEST_F(AttackAheadTest, grants__of_one_tag_twice_end_the_connection_and_lose_no_send) {
   const ConnectionHandle connection = greet();
   const ByteVector brief = bytes_of(10);
@@ -65,7 +66,7 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   EXPECT_FALSE(attacker->heard(FrameType::grant) || second.heard(FrameType::grant)) << "it could be used twice";
   for (Attacker* const each : attackers) {
     each->say({.type = FrameType::rts, .credit = 4, .tag = 1, .id = 1, .length = 4000});
-    each->say(each->data, ByteVector(4000, kPosted));  // sent whether the victim requested it or not
+    each->say(each->data, ByteVector(4000, kPosted));  // the message, whether or not the victim has requested it
   }
   const Completion end = end_of(*right, receiving);
   EXPECT_EQ(end.code, Code::ok);
@@ -83,8 +84,8 @@ TEST_F(AttackAheadTest, receive_from_any__is_for_the_first_peer_alone) {
   each_step = [this] { attacker->poll(); };
 }
 
-// A part of the message for the grant has arrived when the whole message arrives as EAGER. The transport still has the
-// buffer at that time.
+// When the whole message arrives as EAGER, a part of it has already arrived for the grant. The transport still holds
+// the buffer at that time.
 TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_and_is_not_written_afterwards) {
   for (const bool rest_comes : {true, false}) {
     const ConnectionHandle connection = greet();
@@ -92,7 +93,7 @@ TEST_F(AttackAheadTest, message__that_comes_half_and_then_another_way_ends_once_
     const OperationHandle receiving = receive_tagged(*right, connection, buffer, 1);
     ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
     int packets = 0;
-    // Packets of a message have a short header. All of them but the first are lost.
+    // Packets of a message have a short header. Only the first of these packets arrives.
     network->loses = [&](const Address& from, const Address&, std::span<const std::byte> header) {
       return from.v4_ip() == 0x0A000009 && header.size() < 60 && ++packets > 1;
     };
@@ -376,7 +377,8 @@ class Round {
   std::vector<Frame> announced_;
   std::vector<Frame> granted_;
   std::deque<Bytes> asked_for_;
-  std::array<std::uint64_t, 3> at_hand_{};  ///< grants that were not withdrawn, by tag; 0 if there is none
+  /// By tag, the number of the latest grant that was not withdrawn; 0 if there is none.
+  std::array<std::uint64_t, 3> at_hand_{};
   std::uint64_t said_grants_ = 0;
   std::uint64_t said_messages_ = 0;
   std::uint64_t credit_heard_ = 8;
@@ -422,7 +424,7 @@ TEST_F(AttackAheadTest, random_false_frames__touch_no_memory_that_has_gone_back_
     while (right->events().poll({&ignored, 1}) == 1) continue;
     (void)right->close(connection);
   }
-  // Most rounds continued for long enough.
+  // These numbers show that most rounds continued for long enough.
   EXPECT_GT(ended[Code::ok], static_cast<int>(rounds) * 10);
   EXPECT_GT(ended[Code::cancelled], static_cast<int>(rounds));
   EXPECT_GT(ended[Code::timed_out], static_cast<int>(rounds) / 2);

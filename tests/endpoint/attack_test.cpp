@@ -50,13 +50,14 @@ TEST_F(AttackTest, hello__that_is_no_hello_is_turned_away) {
 }
 
 TEST_F(AttackTest, hello__that_never_comes_costs_a_place_for_a_while_only) {
-  // The victim does not have enough places for so many connections.
+  // The attacker opens more connections than the victim has places for.
   for (int i = 0; i < 60; ++i) {
     attacker->connect(false);
     run_for(1_ms);
   }
   attacker->connect(true, false);
-  attacker->say(attacker->control, attacker->hello(true));  // only one half of a tagged connection
+  // A tagged connection consists of two connections of the transport. The attacker opens only one of the two.
+  attacker->say(attacker->control, attacker->hello(true));
   run_for(500_ms);
   EXPECT_GE(attacker->closed, 61);
   expect_honest_goes_on();
@@ -91,7 +92,7 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
     each_step = [&] {
       attacker->poll();
       if (network->time < next) return;
-      // There are 24 places, and a connection holds its place for up to 1000 times this interval.
+      // There are 24 places, and a connection holds its place for up to 1000 times the interval of 200 us.
       next = network->time + 200'000;
       if (in_others_names)
         spoofer.ask(right->address().base());
@@ -135,9 +136,10 @@ TEST_F(AttackTest, questions__without_end_keep_out_neither_who_connects_nor_what
 TEST_F(AttackTest, questions__in_one_burst_leave_room_for_what_begins_here) {
   Spoofer spoofer(*network);
   third = std::make_unique<Endpoint>(config(3));
-  for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());  // more CONNECTs than the transport has places
+  // These are more CONNECTs than the transport has places for.
+  for (int i = 0; i < 200; ++i) spoofer.ask(right->address().base());
   step();
-  for (int i = 0; i < 7; ++i) {  // all that fit in addition to the honest connection
+  for (int i = 0; i < 7; ++i) {  // as many connections as fit in addition to the honest one
     const Completion end = connected(*right, third->address(), ConnectionKind::tagged, here);
     EXPECT_EQ(end.code, Code::ok) << to_text(end);
   }
@@ -372,7 +374,7 @@ TEST_F(AttackTest, data__for_a_grant_whose_message_came_otherwise_ends_the_conne
     ASSERT_TRUE(run([&] { return attacker->heard(FrameType::grant); }, 100_ms));
     if (way == 0) attacker->say({.type = FrameType::eager, .credit = 4, .tag = 1, .id = 0, .length = 10}, 10);
     if (way == 0) {
-      // The operation has ended, so later data must not be written to the program's memory.
+      // The operation has ended, so data that arrives now must not be written to the program's memory.
       EXPECT_EQ(end_of(*right, receiving).bytes, 10U);
       buffer.assign(5000, std::byte{0x55});
       attacker->say(attacker->data, bytes_of(3000));
@@ -401,7 +403,7 @@ TEST_F(AttackTest, credit_and_grants__that_can_not_be_end_the_connection) {
     Cause cause;
   };
   const std::vector<Case> cases{
-      // The window is 4 messages, and the victim has sent none.
+      // The window is 4 messages and the victim has sent none, so the only valid credit is 4.
       {{.type = FrameType::credit, .credit = 4 + 1}, 1, Cause::beyond_credit},
       {{.type = FrameType::credit, .credit = 3}, 1, Cause::beyond_credit},
       // No message with this id was announced.
@@ -445,7 +447,8 @@ TEST_F(AttackTest, grant__without_a_buffer_holds_up_the_attackers_own_messages_o
 TEST_F(AttackTest, grants__that_are_given_back_at_once_are_remembered_as_long_as_they_may_be) {
   const ConnectionHandle connection = greet();
   attacker->listen(attacker->control, 200);
-  // The victim sends more messages than it remembers, so that it gives back each earlier grant at once.
+  // The victim sends more messages than it remembers. The grants below say that the attacker has seen none of these
+  // messages, so the victim gives each grant back at once.
   const ByteVector brief = bytes_of(10);
   for (std::uint32_t sent = 0; sent < 80; sent += 4) {
     for (int i = 0; i < 4; ++i) send_tagged(*right, connection, brief, 5);
@@ -495,8 +498,8 @@ TEST_F(AttackTest, close__does_not_wait_without_end_for_who_takes_no_answers) {
   for (const bool many : {false, true}) {
     const ConnectionHandle connection = greet();
     attacker->listen(attacker->control, 100);
-    // The victim has to give grants back, but the attacker has no buffers for the answers. One answer waits in the
-    // transport. 16 answers are more than fit into the transport.
+    // The victim has to give grants back, but the attacker has no buffers for these answers. The transport can store
+    // one answer, but not 16.
     for (std::uint64_t n = 1; n <= (many ? 16U : 1U); ++n) {
       attacker->say({.type = FrameType::grant, .credit = 4, .tag = 1, .id = 0, .length = 100});
       attacker->say({.type = FrameType::withdraw, .credit = 4, .tag = 0, .id = n, .length = 0});

@@ -546,7 +546,7 @@ TEST(COptions, parameters__are_those_of_the_registry) {
 
 class CKeys : public CInterface {
  protected:
-  /// Return options with a key, which is given as a file or as a value.
+  /// These two functions return options with a key, which is given as a file or as a value.
   static mltcp_endpoint_options keyed(const std::string& file) {
     mltcp_endpoint_options options = options_of();
     options.key = file.c_str();

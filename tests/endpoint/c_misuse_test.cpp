@@ -424,7 +424,8 @@ TEST_F(CInterface, destroy_in_a_callback__is_fine) {
 
 // ---- Forks, and memory ----------------------------------------------------------------------------------------------
 
-/// Runs `body` in a forked process and returns its result, or more than 255 if a signal killed the process.
+/// Runs `body` in a forked process and returns the result of `body`. Returns more than 255 if a signal killed the
+/// process.
 template <typename Body>
 int in_fork(Body body) {
   const pid_t child = fork();

@@ -61,7 +61,7 @@ bool is_set(const volatile unsigned char* byte) {
   if (death == Death::with_a_receive_posted || death == Death::within_a_long_message) {
     mltcp_receive_tagged(endpoint, connection, buffer.data(), buffer.size(), 2, MLTCP_WHOLE_TAG, nullptr, &operation);
     if (death == Death::within_a_long_message) {
-      // Waits until a part of the message has arrived. Its bytes are not 0.
+      // Waits until a part of the message has arrived. No byte of the message is 0.
       while (!is_set(buffer.data() + (64 << 10))) usleep(10);
     }
     die();
@@ -116,7 +116,7 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
       end.code = posted[i];
     const bool was_known = i == 0 && GetParam() >= Death::within_a_long_message;
     const bool was_taken = i == 1 && GetParam() >= Death::with_a_message_unread;
-    const bool may_be = i <= 1;  // either result is right, depending on timing
+    const bool may_be = i <= 1;  // success and failure are both right, depending on timing
     if (was_known || was_taken) {
       EXPECT_EQ(end.code, MLTCP_OK) << i << " " << text_of(end);
     } else if (GetParam() == Death::while_it_closes) {
@@ -126,7 +126,7 @@ TEST_P(CPeerDeath, whatever_waits__ends) {
       EXPECT_TRUE(end.code == MLTCP_UNREACHABLE || (may_be && end.code == MLTCP_OK)) << i << " " << text_of(end);
     }
   }
-  // The limit is 1.5 times the peer's timeout, and a margin for a busy machine.
+  // The limit is 1.5 times the peer's timeout plus a margin for a busy machine.
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
   EXPECT_EQ(mltcp_endpoint_destroy(endpoint), MLTCP_OK);
   close(pipes[0]);

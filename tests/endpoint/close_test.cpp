@@ -20,7 +20,7 @@ class CloseTest : public EndpointPair {
       return static_cast<double>(random.below(1'000)) < part * 1'000;
     };
   }
-  /// Receives of an endpoint, which closes the connection when the last receive completes.
+  /// The receives that an endpoint has posted. The endpoint closes the connection when the last receive completes.
   struct Receiver {
     Endpoint* endpoint = nullptr;
     ConnectionHandle connection = 0;
@@ -176,8 +176,8 @@ TEST_F(EndTest, closed__is_told_alike_by_whom) {
   }
 }
 
-// The transport's connection has already ended when a receive completes and the endpoint posts the next receive, which
-// it held back.
+// The endpoint holds one receive back until the receive before it completes. When it posts the receive that it held
+// back, the transport's connection has already ended.
 TEST_F(EndTest, receive__that_finds_the_transport_gone_gets_the_code_of_the_end) {
   EndpointConfig few = config(2);
   few.connection.max_receives = 1;
@@ -216,7 +216,7 @@ TEST_F(EndTest, connect__without_an_operation_reports_why_it_failed) {
     expect_posts_end(*left, here, kind, Code::wrong_peer, Cause::other_endpoint);
     EXPECT_EQ(left->close(here), Code::ok);
     expect_forgotten(*left, here);
-    // The operation reports the failure, so there is no event for it.
+    // The connect operation reports the failure, so the endpoint reports no event for it.
     EXPECT_EQ(connected(*left, old, kind, here).code, Code::wrong_peer);
     EXPECT_EQ(event(*left, 1_ms).kind, Completion::Kind{});
     expect_posts_end(*left, here, kind, Code::wrong_peer, Cause::other_endpoint);

@@ -22,7 +22,7 @@ class Job {
     return sequence.on_collective(signature, now_);
   }
   /// Calls the first collective after `pause` and the others after short pauses. Returns the step of the first call, or
-  /// Step::lost.
+  /// Step::lost if any call returns it.
   Step iterate(const std::vector<std::uint64_t>& signatures, Nanos pause = kLong) {
     Step first = Step::within;
     for (std::size_t i = 0; i < signatures.size(); ++i) {

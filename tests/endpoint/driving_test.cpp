@@ -123,8 +123,8 @@ TEST_F(ThreadsTest, queue__collects_ends_and_wakes_an_epoll_loop) {
   close(epoll);
 }
 
-/// For sanitizers: a queue may be destroyed as soon as its last completion was taken, while the thread that added the
-/// completion still wakes the queue's sleepers.
+/// A queue may be destroyed as soon as its last completion was taken. At that time, the thread that added this
+/// completion may still be waking threads that sleep on the queue. Only sanitizers detect errors here.
 TEST_F(ThreadsTest, queue__goes_as_soon_as_its_last_completion_was_taken) {
   connect(ConnectionKind::ordered);
   std::size_t taken = 0;
@@ -179,7 +179,8 @@ TEST_F(ThreadsTest, sleeping__costs_no_processor_time_and_posts_wake) {
   Completion end;
   ByteVector buffer(1);
   OperationHandle operation = 0;
-  // Each post finds its thread asleep. A lost wake-up would cost up to 20 ms, which is the longest sleep.
+  // Each post wakes a sleeping thread. If the wake-up were lost, the post would wait for up to 20 ms, which is the
+  // longest sleep.
   Nanos longest;
   for (int i = 0; i < 20; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
@@ -387,8 +388,8 @@ TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
     static void on(void* self, const Completion&) noexcept {
       auto& posts = *static_cast<Posts*>(self);
       OperationHandle operation = 0;
-      // This thread drives the endpoint, so the other thread's post goes to a queue. This thread's later post must not
-      // overtake it.
+      // This thread drives the endpoint, so a post from another thread goes to a queue. The second post, from this
+      // thread, must not overtake the queued post.
       std::thread([&] {
         OperationHandle others = 0;
         EXPECT_EQ(posts.endpoint->send(posts.connection, posts.first, 0, {}, others), Code::ok);
@@ -413,7 +414,7 @@ TEST_F(CallerTest, posts__in_place_come_after_what_waits_in_the_queue) {
   EXPECT_EQ(b, posts.second);
 }
 
-// The endpoint reports each accepted post, even if it was posted shortly before the close.
+// The endpoint calls the callback of each accepted post, even if the post came shortly before the close.
 TEST_F(CallerTest, posts__beside_the_close_have_their_callbacks_called) {
   EndpointConfig another = left->config();
   another.address = Address::v4(0x0A000009, 50'000);

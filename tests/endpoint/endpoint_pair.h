@@ -68,8 +68,8 @@ class EndpointPair : public testing::Test {
     if (third != nullptr) third->progress();
     if (each_step) each_step();
   }
-  /// Runs until `over()` is true, for at most `limit` of virtual time. Returns whether `over()` became true. Long
-  /// silences are passed in larger steps.
+  /// Runs until `over()` returns true, for at most `limit` of virtual time. Returns whether `over()` returned true.
+  /// While no packets are sent, virtual time advances in larger steps.
   bool run(const std::function<bool()>& over, Nanos limit = 1_s) {
     const std::int64_t end = network->time + limit.count;
     std::uint64_t packets = 0;
@@ -93,8 +93,8 @@ class EndpointPair : public testing::Test {
     run([&] { return endpoint.events().poll({&next, 1}) == 1; }, limit);
     return next;
   }
-  /// Returns the completion of an operation. It has the code `nothing` and kind 0 if the operation has not ended in
-  /// time.
+  /// Returns the completion of an operation. If the operation has not ended within `limit`, the completion has the code
+  /// `nothing` and kind 0.
   Completion end_of(Endpoint& endpoint, OperationHandle operation, Nanos limit = 2_s) {
     Completion end{};
     end.kind = Completion::Kind{};

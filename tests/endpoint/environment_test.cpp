@@ -149,7 +149,8 @@ class PlannedJob : public EndpointPair {
   PlannedJob() { open(config(1), config(2)); }
 };
 
-/// The job learns its iterations. They wait for slots from the first iteration on whose size is stated.
+/// An iteration starts at once if its size is not stated. From the first iteration with a stated size on, iterations
+/// wait for their slots.
 TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   connect(ConnectionKind::ordered);
   const SharedClockPlan shared{1'000'000, Nanos(50'000'000), Nanos(500'000)};
@@ -186,7 +187,7 @@ TEST_F(PlannedJob, iterations__wait_for_the_slots_of_the_environment) {
   EXPECT_EQ(plan(), PlanState::active);
   ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
   EXPECT_GE(transfer(), Nanos(80'000'000));
-  // The environment sets the plan only once. The program may clear it later.
+  // The environment sets the plan only once. The program may clear this plan later.
   EXPECT_EQ(left->clear_plan(job), Code::ok);
   ASSERT_EQ(left->begin_iteration(job, 10'000), Code::ok);
   EXPECT_LT(transfer(), Nanos(115'000'000));
@@ -213,7 +214,7 @@ TEST_F(PlannedJob, plan__that_the_program_sets_or_clears_replaces_the_one_given_
     JobReport report;
     ASSERT_EQ(left->report(job, report), Code::ok);
     EXPECT_EQ(report.plan, sets ? PlanState::active : PlanState::none);
-    // The plan given with the job would be active as well.
+    // With the plan that was given with the job, the state would also be active.
     if (sets) {
       EXPECT_EQ(left->clear_plan(job), Code::ok);
     }

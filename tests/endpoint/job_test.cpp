@@ -78,8 +78,8 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   transfer(1, 10'000);
   EXPECT_EQ(left->end_iteration(job), Code::ok);
   EXPECT_TRUE(report(job).between_iterations);
-  // The bytes of the second iteration are divided 3 to 1, like the bytes sent in the first, so that both shards finish
-  // together.
+  // In the first iteration, the two shards sent bytes in the ratio 3 to 1. The bytes of the second iteration are
+  // divided in this ratio, so that both shards finish together.
   ASSERT_EQ(left->begin_iteration(job, 80'000), Code::ok);
   EXPECT_FALSE(report(job).between_iterations);
   transfer(0, 30'000);
@@ -91,7 +91,8 @@ TEST_F(JobTest, iteration__bytes_follow_the_shards_that_send_them) {
   EXPECT_NEAR(all.gain, 1.75 * 0.5 + 0.25, 1e-9) << "on both shards alike";
 }
 
-// The attacker states half of the bytes of each iteration, so each shard exceeds its part with its second message.
+// The attacker states half of the bytes of each iteration. Each shard therefore exceeds its stated part with its second
+// message.
 TEST_F(JobTest, report__tells_the_receiver_who_states_too_little) {
   connect_both();
   const JobHandle attacker = create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = {}});

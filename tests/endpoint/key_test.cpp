@@ -127,7 +127,7 @@ TEST_F(KeyTest, endpoint_with_a_key__connects_with_itself) {
   }
 }
 
-/// The key comes from two files with the same key, from a descriptor, or from the program.
+/// Endpoints with the same key connect, whether the key comes from a file, from a descriptor or from the program.
 TEST_F(KeyTest, key__is_the_same_wherever_it_comes_from) {
   const JobKey key = JobKey::generate();
   const std::string path = write_key("one.key", key);

@@ -1,5 +1,5 @@
 // A cheating peer: a shard of the transport that imitates an endpoint and sends frames that no endpoint would send.
-// Tests also have a pair of honest endpoints, one of which is the attacker's victim.
+// Each test has a pair of honest endpoints, one of which is the attacker's victim.
 #pragma once
 
 #include <gtest/gtest.h>

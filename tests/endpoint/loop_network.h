@@ -1,4 +1,4 @@
-// A network within a process, whose datapaths "loop:NAME" endpoints open by name. Packets between its hosts arrive at
+// A network within a process. Endpoints open its datapaths by the name "loop:NAME". Packets between its hosts arrive at
 // once, or as the test selects. Its time is the machine's time or virtual time. A file wakes a host that sleeps, as
 // with sockets.
 #pragma once

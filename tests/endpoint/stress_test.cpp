@@ -95,7 +95,8 @@ class Player {
     const std::span<std::byte> bytes = std::span(buffers_[side_][handle >> 56 & 1]).first(length);
     const std::span<std::byte> anys = std::span(buffers_[side_][0]).first(length);
     const std::span<const std::byte> message = std::span(message_).first(length);
-    PostOptions limited = options;  // needed because closing a connection does not end receives from any connection
+    // A time limit is needed, because closing one connection does not end a receive from any connection.
+    PostOptions limited = options;
     limited.time_limit = std::min(limited.time_limit, Nanos(20'000'000));
     switch (random_.below(5)) {
       case 0:

@@ -71,7 +71,7 @@ TEST_F(TaggedTest, messages__wait_for_their_receives_at_the_receiver_or_the_send
 }
 
 TEST_F(TaggedTest, messages__that_fit_the_same_receive_do_not_overtake) {
-  // Long and short messages alternate. The short messages could arrive first.
+  // Long and short messages alternate. A short message could arrive before the long message that was sent first.
   std::vector<ByteVector> messages;
   for (std::size_t i = 0; i < 40; ++i) messages.push_back(bytes_of(i % 2 == 0 ? kLong : 10, i));
   std::vector<OperationHandle> sends;
@@ -159,7 +159,8 @@ TEST_F(TaggedTest, unexpected__messages_are_no_more_than_the_window_and_the_othe
 }
 
 TEST_F(TaggedTest, unexpected__window_does_not_keep_long_messages_from_matched_receives) {
-  // The window is full of messages that nobody receives. The message that was requested earlier still arrives.
+  // The window is full of messages that nobody receives. A message whose receive was posted before the window filled
+  // still arrives.
   ByteVector buffer(kLong);
   const ByteVector lengthy = bytes_of(kLong);
   const ByteVector brief = bytes_of(10);
@@ -168,7 +169,7 @@ TEST_F(TaggedTest, unexpected__window_does_not_keep_long_messages_from_matched_r
   for (std::uint64_t i = 0; i < 20; ++i) send_tagged(*left, here, brief, i);
   EXPECT_EQ(end_of(*right, receiving).code, Code::ok);
   EXPECT_EQ(end_of(*left, sending).code, Code::ok);
-  // The opposite direction is not affected.
+  // A message in the opposite direction also arrives.
   const OperationHandle back = receive_tagged(*left, here, buffer, 1);
   end_of(*right, send_tagged(*right, there, lengthy, 1));
   EXPECT_EQ(end_of(*left, back).code, Code::ok);

@@ -38,7 +38,7 @@ Nanos cpu_time() {
                (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * std::int64_t{1000});
 }
 
-/// A process that runs `what` with an endpoint and passes the endpoint's address blob to this process.
+/// A process that runs `what` with an endpoint, and passes the endpoint's address blob to the process of the test.
 class Peer {
  public:
   explicit Peer(const std::function<void(Endpoint&)>& what) {

@@ -176,7 +176,7 @@ TEST_P(EncapsulationFrame, CarriesPriorityAndHopsBesideEcn) {
     EXPECT_EQ(hops_of(out.headers), priority);
   }
   Headers other;
-  other.time_to_live = 255;  // with another initial value, the number of hops is unknown
+  other.time_to_live = 255;  // above the initial value of this project's hosts, so the number of hops is unknown
   EXPECT_EQ(hops_of(other), 0U);
 }
 
@@ -211,7 +211,7 @@ TEST_P(EncapsulationFrame, HasTheChecksumsOfAnIndependentComputation) {
 
 TEST_P(EncapsulationFrame, WritesAllOnesForAChecksumOfZero) {
   const Headers headers = headers_for(GetParam());
-  // The two bytes of the payload cancel all other bytes, so that the computed checksum is 0.
+  // The payload has two bytes, which cancel the sum of all other bytes. The computed checksum is therefore 0.
   ByteVector payload(2);
   auto frame = frame_of(headers, payload);
   const std::size_t field = header_bytes(headers.destination) - 2;
@@ -466,7 +466,8 @@ TEST(EncapsulationDscp, TablesReadBackWhatTheyCan) {
   }
 }
 
-/// Imitates a NIC that fills in the UDP checksum. The NIC sums the UDP packet as it is.
+/// Imitates a NIC that fills in the UDP checksum. The NIC sums all bytes of the UDP packet, including the value in the
+/// checksum field.
 void fill_in_udp(ByteVector& frame, std::size_t udp_at) {
   const auto checksum = static_cast<std::uint16_t>(~slow_sum(std::span(frame).subspan(udp_at)));
   frame[udp_at + 6] = static_cast<std::byte>((checksum == 0 ? 0xFFFF : checksum) >> 8);
@@ -487,7 +488,8 @@ TEST_P(EncapsulationFrame, Offload_LeavesToTheNicWhatItIsToFillIn) {
         for (const bool udp : {false, true}) {
           ByteVector frame(complete.size());
           std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(before));
-          // With an offloaded UDP checksum, the sum of the payload is not needed, and the given value must not matter.
+          // With an offloaded UDP checksum, write_headers() needs no sum of the payload and must ignore the given
+          // value.
           const std::uint16_t partial = udp ? std::uint16_t{0x1234} : sum(payload.data(), size);
           ASSERT_EQ(write_headers(headers, size, partial, frame.data(), kClassSelectors, {.ip = ip, .udp = udp}),
                     before);

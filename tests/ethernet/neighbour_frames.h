@@ -185,7 +185,8 @@ inline void expect_known(Neighbours& end, const Address& address, const MacAddre
   EXPECT_EQ(found.mac, mac);
 }
 
-/// Lets `end`, whose address is v4(1), look up v4(last) and receive the answer that it is at kMacB.
+/// Lets `end`, whose address is v4(1), look up v4(last). Then delivers the answer that v4(last) has the MAC address
+/// kMacB.
 inline void teach(Neighbours& end, std::uint8_t last, Nanos now) {
   (void)end.find(v4(last), now);
   (void)say(end, now);

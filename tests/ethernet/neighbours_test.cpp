@@ -80,7 +80,7 @@ TEST(NeighboursDiscovery, solicitations_and_probes__are_answered) {
       hex("020000000002 020000000001 86dd 60000000 0020 3a ff 20010db8000000000000000000000001"
           "20010db8000000000000000000abcdef 88 00 bbda 60000000 20010db8000000000000000000000001 02 01 020000000001");
   EXPECT_EQ(say_one(end, 0_ns), to_b);
-  // A unicast solicitation may omit its link-layer option. The source address of the frame replaces it.
+  // A unicast solicitation may omit its link-layer option. The host then uses the source address of the frame.
   auto direct = solicitation(b6, "");
   direct.destination = a6;
   direct.to = kMacA;
@@ -214,7 +214,8 @@ TEST(Neighbours, known_one_no_longer_fresh__is_used_and_asked_first_directly) {
   EXPECT_EQ(end.deadline(), 71_s);
   EXPECT_EQ(end.counters().learnt, 1u);
 
-  // The entry expires in the same way if find() is called later, without frame().
+  // The entry is no longer fresh at 71 s, but frame() is not called at that time. A later find() still causes the
+  // questions.
   expect_known(end, v4(2), kMacB, 80_s);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(say(end, 80_s + 1_s * i).size(), 1u);
   expect_known(end, v4(2), kMacB, 83_s - 1_ns);
@@ -242,7 +243,7 @@ TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   Neighbours end(config);
   EXPECT_EQ(end.find(v4(7, 9), 0_ns).state, State::asked);
   EXPECT_EQ(end.find(v4(8, 9), 0_ns).state, State::asked);
-  const auto question = say_one(end, 0_ns);  // one question for both addresses
+  const auto question = say_one(end, 0_ns);  // one question, to the gateway, for both addresses
   EXPECT_EQ(ByteVector(question.begin() + 38, question.begin() + 42), hex("0a0000fe"));
   EXPECT_TRUE(hear(end, frame_of(Arp{.sender = v4(254)}), 0_ns));
   expect_known(end, v4(7, 9), kMacB, 0_ns);
@@ -331,7 +332,7 @@ TEST(NeighboursArp, frames_for_others_and_our_own__are_ignored) {
   EXPECT_TRUE(hear(end, frame_of(Arp{.from = kMacA}), 0_ns));  // reflected
   EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender_mac = kMacA, .sender = v4(1)}), 0_ns));
   EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 3}), 0_ns));  // reverse ARP
-  EXPECT_TRUE(hear(end, frame_of(Discovery{}), 0_ns));          // belongs to the other IP version
+  EXPECT_TRUE(hear(end, frame_of(Discovery{}), 0_ns));          // a frame of IPv6, although the host uses IPv4
   EXPECT_EQ(end.find(v4(2), 0_ns).state, State::asked);
   EXPECT_TRUE(say(end, 0_ns).empty());
   EXPECT_EQ(end.counters().malformed, 0u);
@@ -352,12 +353,14 @@ TEST(NeighboursDiscovery, advertisements__change_what_their_flags_allow) {
   expect_known(end, b6, kMacB, 5_s);
   EXPECT_EQ(end.counters().changed, 0u);
   EXPECT_EQ(say(end, 5_s).size(), 1u);
-  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited, .option = c_option}), 5_s));  // not accepted either
+  // Without the override flag, a solicited advertisement is not accepted either.
+  EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited, .option = c_option}), 5_s));
   expect_known(end, b6, kMacB, 5_s);
   EXPECT_TRUE(hear(end, frame_of(Discovery{.flags = kSolicited}), 5_s));
   EXPECT_EQ(end.deadline(), 35_s);
 
-  // With the override flag, the new address is accepted. It causes a question unless the advertisement was solicited.
+  // With the override flag, the new MAC address is accepted. If the advertisement was not solicited, the new address
+  // causes a question.
   EXPECT_TRUE(
       hear(end, frame_of(Discovery{.flags = kOverrideKnown, .destination = all_nodes, .option = c_option}), 6_s));
   EXPECT_EQ(end.counters().changed, 1u);
@@ -613,7 +616,7 @@ TEST(Neighbours, floods__neither_evict_nor_change_nor_grow) {
   EXPECT_EQ(end.counters().learnt, 8u);
   EXPECT_EQ(end.counters().changed, 0u);
   for (std::uint8_t last = 2; last < 10; ++last) expect_known(end, v4(last), kMacB, 1_s);
-  // Answers leave in order. Answers beyond the limit are dropped.
+  // Answers are sent in the order of their questions. Answers beyond the limit of 32 are dropped.
   for (std::uint8_t last = 100; last < 140; ++last) {
     EXPECT_TRUE(hear(end, frame_of(Arp{.operation = 1, .sender = v4(last), .to = kBroadcast}), 1_s));
   }

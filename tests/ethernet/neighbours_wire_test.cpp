@@ -96,8 +96,8 @@ TEST_P(NeighboursOnAWire, two_ends__stay_known_over_hours_of_use) {
 TEST_P(NeighboursOnAWire, a_third_party__redirects_no_host_that_did_not_ask) {
   Neighbours a(config(kMacA, 1));
   Neighbours b(config(kMacB, 2));
-  // The third party claims every other address, unsolicited, at any time, and with every flag that the protocol
-  // permits.
+  // The third party sends unsolicited claims to the addresses of other hosts. It sends them at any time, and with every
+  // flag that the protocol permits.
   const auto spoof = [&](std::uint8_t last) -> std::vector<ByteVector> {
     if (GetParam()) {
       return {frame_of(Arp{.operation = 1,
@@ -137,7 +137,8 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_no_host_that_did_not_ask) {
       expect_known(a, address(2), kMacB, 1_s);
     }
   }
-  // A host keeps its own address, and its announcement corrects the neighbour's entry.
+  // If the third party claims a host's own address, the host keeps this address. The host's announcement corrects the
+  // neighbour's entry.
   for (const auto& frame : spoof(1)) EXPECT_TRUE(hear(a, frame, 1_s));
   EXPECT_GE(a.counters().conflicts, 1u);
   EXPECT_EQ(a.counters().changed, 0u);

@@ -33,7 +33,7 @@ class ResolverTest : public testing::Test {
         [&](int waited) { dropped.push_back(waited); });
     return frames;
   }
-  /// Delivers the peer's answer to the question about its address.
+  /// Delivers the peer's answer to the question about the peer's address.
   void answer(Nanos now) {
     Neighbours peer({.mac = kPeerMac, .own = kPeer, .gateway = {}});
     peer.announce();

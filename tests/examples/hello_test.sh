@@ -17,7 +17,7 @@ address=$(head -n 1 "$folder/said")
 timeout 60 $sender 127.0.0.1 "$address" > "$folder/other" || { echo "the connecting one failed: $(cat "$folder/other")"; exit 1; }
 wait $waiting || { echo "the waiting one failed: $(cat "$folder/said" "$folder/errors")"; exit 1; }
 [ "$(tail -n 1 "$folder/said")" = "hello, you there" ] || { cat "$folder/said"; exit 1; }
-# The connecting program reports the same errors with any waiting program, so one combination is enough.
+# The errors of the connecting program do not depend on the waiting program, so one combination is enough.
 [ "$waiter" = "$sender" ] || exit 0
 # Tests wrong arguments. Expects the given exit status and one line of error that matches the given pattern.
 refused() {

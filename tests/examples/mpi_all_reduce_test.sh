@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tests the all-reduces of an MPI program. They run by MPI itself, and then over MLTCP with only a preloaded library.
+# Tests the all-reduces of an MPI program, first over MPI itself and then over MLTCP. The two runs differ only in a
+# preloaded library.
 #
 #   mpi_all_reduce_test.sh MPIRUN TRAIN OVER_MLTCP
 set -euo pipefail

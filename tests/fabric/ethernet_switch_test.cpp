@@ -28,7 +28,7 @@ SwitchPortConfig gigabit(std::uint32_t classes = 1) {
 
 struct Arrival {
   std::uint32_t port = 0;
-  Link::Handle frame = 0;  // the original frame if this frame is a copy
+  Link::Handle frame = 0;  // for a copy, the handle of the original frame
   Nanos at;
   bool operator==(const Arrival&) const = default;
 };
@@ -250,8 +250,8 @@ TEST(EthernetSwitch, marks__are_of_ecn_capable_copies_behind_the_threshold_alone
   ports[1].output.ecn = {true, 3000, 3000, 1.0};
   Network net(ports);
   for (int i = 0; i < 10; ++i) net.send(0, mac(1), kBroadcast, 1_us, 1000, 0, i % 2 == 1);
-  // Each frame finds a queue at port 1 that is 1000 bytes longer. The switch marks ECN-capable frames (those with odd
-  // numbers) that find more than 3000 bytes at port 1: frames 5, 7 and 9.
+  // The queue at port 1 grows by 1000 bytes with each frame. Frames with odd numbers are ECN-capable. The switch marks
+  // an ECN-capable frame if it finds more than 3000 bytes at port 1: frames 5, 7 and 9.
   EXPECT_EQ(net.frames.marks, 3U);
   net.run(1_s);
   for (std::size_t i = 0; i < net.frames.arrivals.size(); ++i) {

@@ -181,7 +181,7 @@ TEST(Link, ecn__step_marks_above_the_threshold_only) {
   EXPECT_TRUE(link.offer(4, 1500, true, 0_ns).mark);   // finds 3001 bytes in the queue
   const auto incapable = link.offer(5, 1500, false, 0_ns);
   EXPECT_FALSE(incapable.mark);
-  EXPECT_TRUE(incapable.admitted);  // the link never drops a packet instead of marking it
+  EXPECT_TRUE(incapable.admitted);  // the link does not drop packets that it cannot mark
   EXPECT_EQ(link.counters().marked_packets, 1U);
 }
 
@@ -193,7 +193,7 @@ TEST(Link, ecn__disabled_never_marks) {
 }
 
 TEST(Link, ecn__frequencies_follow_the_curve) {
-  // Keeps the backlog constant: fills the queue once, and then offers a packet whenever the oldest one leaves.
+  // Fills the queue once. Then offers a packet whenever the oldest one leaves, so that the backlog stays constant.
   constexpr std::uint32_t size = 1000;
   for (const Bytes backlog : {20'000U, 21'000U, 30'000U, 40'000U, 60'000U, 61'000U, 90'000U}) {
     LinkConfig config = gigabit();
@@ -329,7 +329,7 @@ TEST(Link, faults__held_packets_are_overtaken_within_their_delay) {
     if (held > 0_ns) {
       ++late;
       EXPECT_LE(held, config.faults.reorder_delay);
-      // Counts a held packet if a packet that was offered later has already been delivered.
+      // Counts a delayed packet as overtaken if a packet that was offered after it has already been delivered.
       if (held >= 1_us && delivery->packet + 1 < n) {
         overtaken += highest > delivery->packet;
       }
@@ -344,7 +344,7 @@ TEST(Link, faults__held_packets_are_overtaken_within_their_delay) {
 }
 
 TEST(Link, faults__draw_from_streams_of_their_own) {
-  // Marking, whose random draws depend on the queue, does not change the faults.
+  // A link that marks packets draws more random numbers, depending on its queue. This must not change the faults.
   LinkConfig config = gigabit();
   config.buffer_bytes = 0;
   config.faults.loss = 0.3;

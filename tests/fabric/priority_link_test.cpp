@@ -103,8 +103,8 @@ void compare_with_link(Rate rate, Bytes buffer) {
 
 TEST(PriorityLink, one_class__is_a_link_to_the_nanosecond) {
   compare_with_link(Rate(1'000'000'000), 40'000);
-  // At these rates a packet leaves at a fraction of a nanosecond, and its buffer is free from the whole nanosecond
-  // before. The comparison therefore uses no buffer bound, and covers only times.
+  // At the following rates, a packet may leave in the middle of a nanosecond. Its buffer space is then free from the
+  // start of this nanosecond. The comparison therefore sets no buffer limit, and covers only times.
   compare_with_link(Rate(7'300'000'000), 0);
   compare_with_link(Rate(800'000'000'001), 0);
 }

@@ -26,8 +26,8 @@ std::vector<Bytes> fill(SwitchMemory& memory, std::size_t queues) {
   return lengths;
 }
 
-// Choudhury and Hahne: if S queues of a memory of B bytes are at their threshold, each holds alpha B / (1 + S alpha),
-// and B / (1 + S alpha) is free.
+// Choudhury and Hahne: if S queues share a memory of B bytes and are all at their threshold, each holds alpha B / (1 +
+// S alpha), and B / (1 + S alpha) is free.
 TEST(SwitchMemory, admits__busy_queues_settle_at_the_published_share) {
   for (const double alpha : {0.5, 1.0, 2.0, 8.0}) {
     for (const std::size_t queues : {1U, 2U, 5U, 20U}) {
@@ -74,7 +74,7 @@ TEST(SwitchMemory, pauses__above_xoff_and_until_xon_for_each_ingress_and_class) 
   memory.take(10'000, a, 3);
   memory.take(10'000, a, 4);
   memory.take(10'000, b, 3);
-  EXPECT_FALSE(memory.has_pauses());  // equal to xoff, not above it
+  EXPECT_FALSE(memory.has_pauses());  // 10,000 bytes equal xoff, and do not exceed it
   memory.take(1, b, 3);
   ASSERT_TRUE(memory.has_pauses());
   const auto pause = memory.take_pause();
@@ -103,7 +103,7 @@ TEST(SwitchMemory, admits__up_to_the_headroom_of_each_ingress_and_class) {
   EXPECT_TRUE(memory.admits(0, 11'000, b, 0));
   EXPECT_FALSE(memory.admits(0, 11'001, b, 0));
   memory.take(80'000, kNone, 0);
-  EXPECT_FALSE(memory.admits(0, 6'001, b, 0));  // would exceed the whole memory
+  EXPECT_FALSE(memory.admits(0, 6'001, b, 0));  // the packet would exceed the whole memory
 }
 
 TEST(SwitchMemory, constructor__refuses_what_is_out_of_range) {

@@ -116,7 +116,7 @@ class Endpoint final : public Pollable {
         Flow& flow = flows_[completion.connection];
         if (completion.status != Status::ok) break;
         ++flow.sent;
-        flow.sends.erase(completion.tag);  // frees the memory, so that a sanitizer detects late reads
+        flow.sends.erase(completion.tag);  // frees the memory, so that a sanitizer detects reads after the completion
         if (flow.next_send < count_) post_send(completion.connection, flow);
         break;
       }
@@ -129,8 +129,8 @@ class Endpoint final : public Pollable {
         if (completion.bytes != expected.size() || !std::equal(expected.begin(), expected.end(), buffer.begin()))
           ++wrong;
         flow.receives.erase(completion.tag);
-        // If a message waits for a lost packet, the queue of receives stays full. Later completions post the next
-        // receives.
+        // While a message waits for a lost packet, the maximum number of receives may be posted. A later completion
+        // then posts the next ones.
         while (flow.next_receive < std::min(count_, flow.received + kWindow)) post_receive(completion.connection, flow);
         break;
       }
@@ -148,7 +148,8 @@ class Endpoint final : public Pollable {
     EXPECT_EQ(shard.send(id, message, flow.next_send), PostResult::ok);
     ++flow.next_send;
   }
-  /// Returns the number that determines both seeds. The client has seed 2 * base, and the server has seed 2 * base + 1.
+  /// Returns the base from which both hosts derive their seeds. The client has seed 2 * base, and the server has seed 2
+  /// * base + 1.
   [[nodiscard]] std::uint64_t seed_base() const { return seed_ / 2; }
 
   std::uint64_t seed_;

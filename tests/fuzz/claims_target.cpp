@@ -1,8 +1,8 @@
 // Fuzzes the code that counts what packets claim about their jobs, in captures and in frames that pass a switch.
 // Whatever numbers of bytes, packets and jobs an input states, the sums must stay within what was received.
 //
-// Input: a byte that chooses between a pcapng file and frames. The file is the rest of the input. Each frame begins
-// with the number of bytes that are missing at its end and with its length (1 byte each).
+// Input: a byte that chooses between a pcapng file and frames. A file is the rest of the input. Before each frame are
+// two numbers of 1 byte: how many bytes are missing at the end of the frame, and the length of the frame.
 #include <sstream>
 
 #include "mltcp/transport/capture/capture_claims.h"

@@ -30,7 +30,7 @@ void try_to(Read read) {
 
 void fuzz_control(Input input) {
   const std::string text(input.begin(), input.end());
-  // receive() makes the same check before it parses a message.
+  // receive() refuses messages beyond these limits before it parses them.
   if (!beyond_limits(text, protocol::kLimits).empty()) return;
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("type") || !json["type"].is_string()) return;

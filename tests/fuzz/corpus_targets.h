@@ -16,7 +16,7 @@ struct Target {
   std::size_t changed;  ///< number of randomly changed inputs to run, chosen to take about half a second
 };
 
-/// Returns the targets that this program runs. Each corpus test defines it.
+/// Returns the targets that this program runs. Each of the two programs defines this function.
 std::span<const Target> targets();
 
 }  // namespace mltcp::fuzz

@@ -74,7 +74,7 @@ Bytes changed(Bytes input, const Bytes& other, Random& random) {
   return input;
 }
 
-/// Returns the input as a C string, to be printed in a failure.
+/// Returns the input as the text of a C string literal, which a failure prints.
 std::string shown(const Bytes& input) {
   std::string text;
   for (const std::uint8_t byte : input) {

@@ -1,7 +1,8 @@
-// Fuzzes the code that reads Ethernet, IP and UDP headers. The target writes the headers that it read, with checksums.
-// They must then read as the same headers.
+// Fuzzes the code that reads Ethernet, IP and UDP headers. The target reads headers, writes them with checksums, and
+// reads them again. Both readings must give the same headers.
 //
-// Input: a byte of options, the length of a first piece of the frame (2 bytes), then the frame.
+// Input: a byte of options, a length (2 bytes), then a frame. The target also reads the first part of the frame alone,
+// up to this length.
 #include <algorithm>
 
 #include "mltcp/transport/ethernet/encapsulation.h"

@@ -1,5 +1,5 @@
-// Fuzzes the readers of files (TOML and tables) that describe experiments, clusters, switches, topologies and links,
-// and the reader of jobs that unknown peers send.
+// Fuzzes the readers of files (TOML and tables) that describe experiments, clusters, switches, topologies and links.
+// Also fuzzes the reader of jobs that unknown peers send.
 //
 // Input: a byte that chooses the reader, then the text. Texts that name other files are skipped, so that a fuzzer does
 // not access files of the machine.
@@ -82,7 +82,8 @@ void fuzz_experiment(Input input) {
       is_read([&] { static_cast<void>(parse_job(text, "job")); });
       return;
     default: {
-      // Reads the input as a key and a value that overrides a value of a file, as in sweeps and with --vary.
+      // Reads the input as a key and a new value for this key, which replaces the value in a file, as in sweeps and
+      // with --vary.
       const std::size_t space = text.find(' ');
       if (space == std::string::npos) return;
       constexpr std::string_view plain =

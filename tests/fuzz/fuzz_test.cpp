@@ -1,7 +1,7 @@
 // Seeded fuzzing of a shard in virtual time: open connections receive random bytes, damaged packets with corrected
 // checksums, and hostile frames. The tests require that no invalid read or write happens (with sanitizers), that
-// counters add up, that time advances, and that a connection works until a valid packet ends it. Also fuzzes the code
-// below the shard that reads headers and address resolution.
+// counters add up, that time advances, and that a connection works until a valid packet ends it. Also fuzzes code below
+// the shard: the readers of headers, and address resolution.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -57,7 +57,7 @@ class Fuzzer {
     return packet;
   }
 
-  /// Writes a frame that no honest peer would send, or that no honest peer would send at this time.
+  /// Writes a frame that no honest peer would send, at least not at this time.
   void hostile_frame(wire::Writer& w, bool may_end) {
     const auto number = [this]() -> std::uint64_t {
       switch (random.below(5)) {
@@ -191,7 +191,7 @@ class Target {
     if (completion.kind == Completion::Kind::sent)
       (void)pair.s().send(ids.second, std::span(message_).first(fuzzer.random.below(3000)), 0);
   }
-  /// Opens a new connection if fuzzing has ended the previous one.
+  /// If fuzzing has ended the connection, opens a new one.
   void revive() {
     if (pair.c().exists(ids.first) && pair.s().exists(ids.second)) return;
     if (pair.c().exists(ids.first)) pair.c().abort(ids.first, pair.now());
@@ -204,8 +204,8 @@ class Target {
     ids = pair.connect();
     start();
   }
-  /// Fuzzed packets with the right tag count as protocol violations. Each host then holds off the address of the other
-  /// host for up to 256 s.
+  /// Fuzzed packets with the right tag count as protocol violations. After a violation, a host opens no connection to
+  /// or from the address of the other host for up to 256 s.
   void wait_while_held_off() {
     const std::uint64_t now = pair.c().stats().violations + pair.s().stats().violations;
     if (std::exchange(violations_, now) != now) pair.run_for(257_s);
@@ -367,7 +367,7 @@ TEST(Fuzz, connect_flood__fills_the_table_and_no_more) {
     if (i % 64 == 0) pair.run_for(1_ms);
   }
   EXPECT_LE(pair.server().count(Completion::Kind::accepted) - pair.server().count(Completion::Kind::closed), 64u);
-  // The shard gives up all these connections, because nobody answers. After that it has no state left.
+  // Nobody answers on the accepted connections, so the shard gives them up. After that, the shard has no timer pending.
   pair.run_for(100_s);
   EXPECT_EQ(pair.server().count(Completion::Kind::accepted), pair.server().count(Completion::Kind::closed));
   EXPECT_TRUE(pair.s().poll(pair.now()).is_never());
@@ -458,7 +458,7 @@ TEST(Fuzz, frames__reach_address_resolution_and_the_parser_of_headers) {
             first, layout, encap::sum(exact.data() + layout.payload_offset, layout.payload_bytes));
         ASSERT_EQ(whole == encap::Reject::none, verify == encap::VerifyUdp::no || holds);
       }
-      // The frames that the host under test sends are well formed: a second Neighbours accepts them.
+      // The host under test must send well-formed frames. A second Neighbours object checks this: it must accept them.
       ByteVector out(Neighbours::kLongestFrame);
       for (int frames = 0;; ++frames) {
         const std::size_t size = end.frame(out, now);

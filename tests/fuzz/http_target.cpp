@@ -1,7 +1,7 @@
-// Fuzzes the scheduler's service: the targets and bodies of requests, and its answers. An input is a sequence of
-// requests, so that jobs arrive and leave. The HTTP library itself is not tested.
+// Fuzzes the scheduler's service with arbitrary targets and bodies of requests, and checks its answers. An input is a
+// sequence of requests, so that jobs arrive and leave. The HTTP library itself is not tested.
 //
-// Input: requests, each preceded by its length (2 bytes) and its time (1 byte).
+// Input: requests, each after its length (2 bytes) and the time in seconds since the previous request (1 byte).
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

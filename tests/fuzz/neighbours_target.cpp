@@ -33,8 +33,8 @@ NeighbourConfig config_of(bool ipv4, std::uint8_t number, std::uint16_t vlan, bo
   return config;
 }
 
-/// Returns a frame that an honest host `from` sends to host `to`: a question for the address of `to`, or, if `answer`,
-/// the answer to such a question of `to`.
+/// Returns a frame that an honest host `from` sends to host `to`: if `answer`, the answer to a question of `to` for the
+/// MAC address of `from`, and if not, a question for the MAC address of `to`.
 Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_t to, bool answer) {
   Neighbours host(config_of(ipv4, from, vlan, false));
   Bytes out(Neighbours::kLongestFrame);
@@ -50,7 +50,7 @@ Bytes honest_frame(bool ipv4, std::uint16_t vlan, std::uint8_t from, std::uint8_
   return out;
 }
 
-/// Takes all frames that `end` has to send by `now`, and checks that a second Neighbours accepts them.
+/// Takes all frames that `end` has to send by `now`, and checks that a second Neighbours object accepts them.
 void take_frames(Neighbours& end, bool ipv4, std::uint16_t vlan, Nanos now) {
   Bytes out(Neighbours::kLongestFrame);
   for (int count = 0;; ++count) {

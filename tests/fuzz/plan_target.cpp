@@ -1,4 +1,5 @@
-// Fuzzes the reader of plan files. The target writes a plan that it read. This must then read as the same plan.
+// Fuzzes the reader of plan files. The target reads a plan, writes it, and reads it again. Both readings must give the
+// same plan.
 //
 // Input: the text of a plan file.
 #include "mltcp/lab/experiment/files/plan_file.h"

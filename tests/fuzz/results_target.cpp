@@ -1,5 +1,6 @@
-// Fuzzes the readers of result files: results, sweeps, clusters and schedules, from which mltcp report makes pages, and
-// series. The target writes what it read from a file. This must then read as the same content.
+// Fuzzes the readers of result files: the files from which mltcp report makes pages (results, sweeps, clusters and
+// schedules), and series. The target reads results or series, writes them, and reads them again. Both readings must
+// give the same content.
 //
 // Input: a byte that chooses the reader, then the text.
 #include <sstream>

@@ -1,5 +1,5 @@
-// Corrects the checksums of damaged packets. Without this, random inputs would never pass the check of the checksum,
-// and a fuzzer would not reach the code behind it.
+// Corrects the checksums of damaged packets. Without this correction, random inputs would never have a valid checksum,
+// and a fuzzer would not reach the code after the check.
 #pragma once
 
 #include <cstddef>

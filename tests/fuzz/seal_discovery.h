@@ -1,4 +1,5 @@
-// Corrects the checksums of damaged Neighbour Discovery frames, so that a fuzzer reaches the code behind the check.
+// Corrects the checksums of damaged Neighbour Discovery frames, so that a fuzzer reaches the code after the check of
+// the checksum.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the seeds of the fuzz targets' corpora, tests/fuzz/corpus/TARGET/seed-*: small inputs that reach most of a
-target's code. Does not change the findings of fuzzers (found-*). If the program MLTCP is given, a small experiment
-writes the seeds for results, series and schedules. Without it, these seeds do not change.
+target's code. Does not change found-*, the inputs that fuzzers have found. If the program MLTCP is given, a small
+experiment writes the seeds for results, series and schedules. Without MLTCP, the seeds for results, series and
+schedules do not change.
 
 usage: tests/fuzz/seeds.py [MLTCP]
 """

@@ -3,8 +3,8 @@
 // Invariants:
 //
 // - at the honest hosts, every operation completes once
-// - messages arrive unchanged, at most once, and in the buffers in the order in which these were posted
-// - a message that completed as sent has arrived
+// - messages arrive unchanged and at most once, and fill the buffers in the order in which the buffers were posted
+// - a message has arrived if its send completed without an error
 // - connections end when they are closed, and no timer is pending after that
 // - whatever the unknown peer has sent, a new connection works
 //
@@ -35,7 +35,7 @@ ConnectionConfig config_of(std::uint8_t choices, std::uint8_t algorithm) {
   ConnectionConfig config;
   config.congestion_control = algorithms[algorithm % algorithms.size()];
   config.ecn = true;
-  config.max_rate = Rate(10'000'000'000);  // also the initial rate of DCQCN
+  config.max_rate = Rate(10'000'000'000);  // DCQCN also begins at this rate
   config.full_integrity = (choices & 1) != 0;
   config.pack_messages = (choices & 2) == 0;
   config.credit_in_acks = (choices & 4) == 0;
@@ -56,7 +56,7 @@ PacketIo::Limits limits_of(std::uint8_t choices) {
   return limits;
 }
 
-/// Small limits, so that a shard is created quickly.
+/// The limits are small, so that creating a shard takes little time.
 const ShardConfig small_shard{.max_connections = 8, .max_jobs = 2, .max_completions = 512, .max_zero_copy_sends = 8};
 
 class Run {
@@ -119,7 +119,8 @@ class Run {
     }
   }
 
-  /// Decides what happens to a packet. Each packet uses the next byte of the list `fates_`, which is repeated.
+  /// Decides what happens to a packet. Each packet uses the next byte of the list `fates_`. After the last byte, the
+  /// list starts again.
   void decide(Fate& fate) {
     if (fates_.empty()) return;
     const auto byte = std::to_integer<unsigned>(fates_[next_fate_++ % fates_.size()]);
@@ -143,7 +144,8 @@ class Run {
       direction.take_back_buffer();
   }
 
-  /// Sends a packet of the unknown peer: a header that may match its connection, followed by random bytes as frames.
+  /// Sends a packet of the unknown peer: a header that may match a connection, followed by bytes of the input as
+  /// frames.
   void send_as_unknown_peer(std::uint8_t operation) {
     wire::Header header;
     header.flags = program_.byte();

@@ -1,5 +1,6 @@
 // A fuzz target is a function of bytes from an untrusted source. It passes the bytes to the project's code, and checks
-// what must hold for any bytes. Sanitizers and time limits find invalid accesses, overflows and endless loops.
+// the properties that must hold for all inputs. Sanitizers and time limits find invalid accesses, overflows and endless
+// loops.
 //
 // Each target is linked twice: with libFuzzer, which searches for inputs that reach new code (fuzzer_main.cpp,
 // tools/fuzz), and with a test that runs its corpus on every machine (corpus_test.cpp).
@@ -18,7 +19,7 @@ namespace mltcp::fuzz {
 
 using Input = std::span<const std::uint8_t>;
 
-/// Thrown if an invariant is violated. It is not a std::exception, so that the code under test does not catch it.
+/// Thrown if an invariant is violated. Not derived from std::exception, so that the code under test does not catch it.
 struct Violation {
   std::string what;
 };
@@ -26,8 +27,8 @@ inline void require(bool holds, std::string_view what) {
   if (!holds) throw Violation{std::string(what)};
 }
 
-/// Calls `read`, and returns whether it accepted the input. An error message must be one line with cause and cure. Any
-/// other exception is a finding.
+/// Calls `read`, and returns whether it accepted the input. `read` refuses an input with an InputError, whose text must
+/// be one line with cause and cure. Any other exception is a bug that the fuzzer has found.
 template <typename Read>
 bool is_read(Read read) {
   try {
@@ -59,7 +60,7 @@ class Program {
     for (std::size_t i = 0; i < bytes; ++i) value |= std::uint64_t{byte()} << 8 * i;
     return value;
   }
-  /// Returns a number from 0 to `max`. Reads as many bytes as `max` needs.
+  /// Returns a number from 0 to `max`. Reads 1, 2 or 8 bytes, depending on `max`.
   std::uint64_t up_to(std::uint64_t max) { return number(max < 256 ? 1 : max < 65'536 ? 2 : 8) % (max + 1); }
   /// Returns a copy of the next bytes in memory of their exact size, so that a sanitizer detects reads beyond the end.
   std::vector<std::byte> bytes(std::size_t max) {

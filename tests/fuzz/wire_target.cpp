@@ -1,5 +1,5 @@
-// Fuzzes the reader of the wire format. The target writes a packet that it read. This must then read as the same
-// packet.
+// Fuzzes the reader of the wire format. The target reads a packet, writes it, and reads it again. Both readings must
+// give the same packet.
 //
 // Input: a byte of options, then the packet.
 #include <algorithm>

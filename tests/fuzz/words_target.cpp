@@ -18,8 +18,8 @@
 namespace mltcp::fuzz {
 namespace {
 
-/// Returns the value of all environment variables, for readers that accept only a plain function. The value changes
-/// with each input.
+/// Returns the text that this target uses as the value of every environment variable. The text changes with each input.
+/// It is static, because the readers accept only a plain function.
 std::string& variable_text() {
   static std::string text;
   return text;

@@ -1,4 +1,4 @@
-// A rank of Gloo over MLTCP in a guest, on the port that the environment names. Compares the sums of all-reduces of
+// A rank of Gloo over MLTCP in a guest, on the port that the environment names. Checks the sums of all-reduces of
 // several lengths. Usage: `guest_gloo_rank FOLDER RANK SIZE`. Ranks find each other through FOLDER.
 #include <gloo/allreduce.h>
 #include <gloo/math.h>

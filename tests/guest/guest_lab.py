@@ -49,7 +49,7 @@ class Failed(Exception):
 
 
 class Lacking(Failed):
-    """An error because something is missing on this machine. The text tells how to install it."""
+    """An error because a program or file is missing on this machine. The text says how to install what is missing."""
 
 
 # --- The kernel
@@ -83,11 +83,11 @@ class Kernel:
 
 
 def boot_image(kernel):
-    """Returns the path of the uncompressed kernel image, which saves an interpreted processor from decompressing it.
-    Stores
-    the image in the cache. See PVH, and Linux/x86 boot protocol 2.08, section "Details of Header Fields",
-    payload_offset."""
-    # The name includes size and time, because Debian updates kernels without changing their version.
+    """Returns the path of the uncompressed kernel image. With this image, an interpreted processor need not decompress
+    the kernel. Stores the image in the cache. See PVH, and Linux/x86 boot protocol 2.08, section "Details of Header
+    Fields", payload_offset."""
+    # The file name includes the size and time of the compressed image, because Debian updates kernels without changing
+    # their version.
     image = os.stat(kernel.image)
     path = f"{cache_folder()}/boot/vmlinux-{kernel.version}-{image.st_size:x}-{int(image.st_mtime):x}"
     if os.path.exists(path):
@@ -182,7 +182,8 @@ def module_order(kernel, names):
         path, _, rest = line.partition(":")
         paths[module_name(path)] = path
         needs[module_name(path)] = [module_name(word) for word in rest.split()]
-    # Modules that another module needs although it uses none of their symbols, such as crc32_generic.
+    # Some modules need another module although they use none of its symbols. An example of such another module is
+    # crc32_generic.
     softly = {}
     for line in kernel.read("modules.softdep").splitlines():
         words = line.split()
@@ -219,8 +220,8 @@ class Archive:
     """An initramfs, that is a cpio archive in the format "newc". Writing it needs neither root nor the program cpio."""
 
     def __init__(self):
-        # Maps a path to its mode, its content or the path of a file on this machine, and its device numbers. Sets the
-        # mode of /, because DPDK loads no drivers from a folder if all users may write to a parent of the folder.
+        # Maps a path to three values: the mode; the content, or the path of a file on this machine; the device numbers.
+        # Sets the mode of /, because DPDK loads no drivers below a folder to which all users may write.
         self.entries = {".": (stat.S_IFDIR | 0o755, b"", None)}
         for folder in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "usr/local/bin", "usr/local/sbin", "busybox", "dev",
                        "proc", "sys", "tmp", "run", "root", "etc", "lab", "var"):
@@ -248,8 +249,8 @@ class Archive:
         self.entries[path.strip("/")] = (stat.S_IFREG | mode, text.encode(), None)
 
     def place(self, path):
-        """Returns the path in the guest for a path on this machine. /bin, /sbin, /lib and /lib64 become folders of
-        /usr, to which they are links in the guest."""
+        """Returns the path in the guest for a path on this machine. In the guest, /bin, /sbin, /lib and /lib64 are
+        links to folders in /usr, so paths below them become paths below /usr."""
         folder, name = os.path.split(os.path.normpath(path))
         for top in ("/bin", "/sbin", "/lib", "/lib64"):
             if folder == top or folder.startswith(top + "/"):
@@ -257,7 +258,7 @@ class Archive:
         return f"{folder}/{name}"
 
     def file(self, source, path=None):
-        """Adds a file of this machine. If it is a link, also adds its target."""
+        """Adds a file of this machine. If the file is a link, also adds the target of the link."""
         path = self.place(path or source)
         if path.strip("/") in self.entries:
             return
@@ -451,8 +452,9 @@ echo "$1" >/sys/bus/pci/drivers_probe
 
 
 def kvm_is_fast():
-    """Returns whether this process may create a virtual machine and does not itself run in one. In a nested virtual
-    machine each exit is costly, so that an interpreted kernel starts sooner."""
+    """Returns whether this process may create a virtual machine and this machine is not itself virtual. On a virtual
+    machine each exit from a nested guest takes long, so that a guest starts sooner if QEMU interprets its
+    processors."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as stream:
             if re.search(r"^flags.* hypervisor( |$)", stream.read(), re.MULTILINE):
@@ -465,7 +467,7 @@ def kvm_is_fast():
 
 
 class Guest:
-    """The configuration of a guest. run() starts a guest with it, any number of times."""
+    """The configuration of a guest. run() starts a guest with this configuration, and can be called repeatedly."""
 
     def __init__(self, kernel=None, memory_mb=512, processors=2, accelerator="auto", append="", qemu=(),
                  virtual_time=0):
@@ -501,8 +503,8 @@ class Guest:
         for applet in applets:
             if applet != "busybox":
                 self.archive.link(f"/busybox/{applet}", "busybox")
-        # Debian's busybox runs its own ip, tc and ps, whatever PATH contains. These programs replace those applets of
-        # busybox that start other programs.
+        # An applet of Debian's busybox that starts other programs prefers busybox's own ip, tc and ps to those in PATH.
+        # The following programs therefore replace such applets.
         for program in ("dash", *STARTERS):
             self.archive.program(find_program(program))
         self.archive.link("/usr/bin/sh", "dash")
@@ -519,8 +521,8 @@ class Guest:
         self.modules += names
 
     def add_programs(self, *names):
-        """Adds programs by name or path. NAME=PATH sets the path in the guest. Without a PATH, programs from outside of
-        the system's folders go to /usr/local/bin."""
+        """Adds programs by name or path. NAME=PATH sets the program's path in the guest. If no PATH is given, programs
+        from outside of the system's folders go to /usr/local/bin."""
         for name in names:
             name, _, path = name.partition("=")
             source = find_program(name)
@@ -560,15 +562,15 @@ class Guest:
             self.archive.program(path)
 
     def add_iommu(self):
-        """Adds an IOMMU for all PCI devices, so that vfio-pci gives them to programs. NICs of type virtio need an
-        option for it."""
+        """Adds an IOMMU for all PCI devices, so that programs can use the devices through vfio-pci. NICs of type virtio
+        need additional options to use the IOMMU."""
         self.has_iommu = True
         self.qemu += ["-device", "intel-iommu,intremap=on,device-iotlb=on"]
         self.append += " intel_iommu=on"
 
     def add_nic(self, kind, wire, options="", queues=1):
-        """Adds a NIC of QEMU, such as virtio-net-pci, e1000e or vmxnet3. All NICs on the same `wire`, a number, are
-        connected. Returns the PCI address. NIC number i (from 0) is nic<i> in QEMU's monitor, and can be unplugged
+        """Adds a NIC of QEMU, such as virtio-net-pci, e1000e or vmxnet3. `wire` is a number: NICs with the same number
+        are connected. Returns the PCI address. NIC number i (from 0) is nic<i> in QEMU's monitor, and can be unplugged
         there.
 
         QEMU's own wires do not support several queues. A NIC with several queues is therefore a tap of this machine's
@@ -590,9 +592,9 @@ class Guest:
         return f"0000:{number + 1:02x}:00.0"
 
     def join_wire(self, wire, here, there):
-        """Connects a wire to a wire of another guest. `here` is the path of a socket that QEMU creates; frames go to
-        `there`, the socket of the other guest, which swaps `here` and `there`. Frames are lost while the other guest
-        does not run."""
+        """Connects a wire to a wire of another guest. `here` is the path of the socket that the QEMU of this guest
+        creates. `there` is the path of the socket of the other guest, to which frames go. For the other guest, `here`
+        and `there` are swapped. Frames are lost while the other guest does not run."""
         for path in (here, there):
             if len(path.encode()) > 107 or "," in path:  # sockaddr_un
                 raise Failed(f"{path} can't be the path of a socket; give one of 107 bytes at most, without commas")
@@ -602,8 +604,8 @@ class Guest:
                       "-netdev", f"hubport,id=join{wire},hubid={wire},netdev=outside{wire}"]
 
     def around(self, words):
-        """Returns the command that runs `words`. If NICs use taps, it creates them in a network namespace and runs
-        `words` there."""
+        """Returns the command that runs `words`. If NICs use taps, the command creates the taps in a network namespace
+        and runs `words` there."""
         if not self.taps:
             return words
         lines = ["set -e", "PATH=$PATH:/usr/sbin:/sbin"]
@@ -632,8 +634,8 @@ class Guest:
             archive.write(out)
 
     def wire_ends(self, folder):
-        """Returns options that give each unconnected wire an unused socket, because QEMU warns of a wire
-        without one."""
+        """Returns options that connect an unused socket to each wire that no second guest joins. Without a socket, QEMU
+        warns that the wire is not connected."""
         words = []
         for wire in [wire for wire, is_joined in self.wires.items() if not is_joined]:
             words += ["-netdev", f"stream,id=outside{wire},server=on,addr.type=unix,addr.path={folder}/wire{wire}",
@@ -648,7 +650,7 @@ class Guest:
         # "max" may include arch-capabilities, which cannot be set if this machine is itself a virtual machine.
         processor = "max" if self.accelerator == "tcg" else "max,-arch-capabilities"
         machine = "q35,kernel-irqchip=split" if self.has_iommu and self.accelerator == "kvm" else "q35"
-        # If this machine is busy, the kernel may decide that an interpreted timer does not work; no_timer_check
+        # If this machine is busy, the guest's kernel may decide that an interpreted timer does not work. no_timer_check
         # prevents this.
         append = ["console=ttyS0", "panic=-1", "loglevel=6", "mitigations=off", "random.trust_cpu=on", "tsc=reliable", "nokaslr",
                   "no_timer_check", "sysrq_always_enabled=1", *shlex.split(self.append)]
@@ -673,7 +675,7 @@ class Guest:
         for left in reversed(range(ATTEMPTS)):
             result = self.attempt(commands, seconds, output, out)
             if result.problem and not result.console and self.accelerator == "kvm" and self.may_fall_back:
-                # KVM exists, but this QEMU cannot use it.
+                # This machine has KVM, but this QEMU cannot use KVM.
                 self.accelerator = "tcg"
                 result = self.attempt(commands, seconds, output, out)
             # A guest that stood still may be started again, because none of its commands has run.
@@ -683,8 +685,8 @@ class Guest:
         return result
 
     def may_stand_still(self):
-        """Returns whether a guest may hang while it starts. On a busy machine, a kernel on several interpreted
-        processors, with one thread each, hangs in one of a hundred starts."""
+        """Returns whether a guest may hang while it starts. On a busy machine, about one start in a hundred hangs if
+        QEMU interprets several processors, with one thread each."""
         return self.accelerator == "tcg" and self.processors > 1
 
     def attempt(self, commands, seconds, output, out):
@@ -738,7 +740,7 @@ def remove_left_folders():
 
 
 def copy_out(source, target):
-    """Copies files, folders and links. Reports files of other kinds, which the guest may have made."""
+    """Copies files, folders and links. Does not copy files of any other kind, but reports them."""
     odd = []
 
     def only_plain(folder, names):
@@ -764,7 +766,7 @@ def die_with_parent(parent):
 
 
 class Lines:
-    """A non-blocking socket. Data to send waits in memory, and received data is split into lines."""
+    """A non-blocking socket. Stores unsent data in memory, and splits received data into lines."""
 
     MAX_UNREAD = 1 << 20  # maximum bytes that wait for a peer that does not read
 
@@ -821,8 +823,8 @@ class Exchange:
 
     BOOT_S = 180  # maximum time until the guest's commands begin
     GRACE_S = 30  # time for the guest to print where its commands hang
-    # Time without output after which a starting guest counts as hanging. The time is longer if its output was slow
-    # before.
+    # Minimum time without output after which a starting guest counts as hanging. The limit is higher if the last output
+    # came more than 10 s after the start.
     STILL_S = 30
     END_S = 20  # maximum time without output between the end of the commands and the end of QEMU
     SPEAK_S = 2  # time for QEMU to report the state of its processors
@@ -948,7 +950,7 @@ class Exchange:
 
     def follow(self):
         booted = None
-        ended = None  # time at which the guest's output was complete; None before
+        ended = None  # time at which the output of the commands became complete; None until then
         asked_kernel = False
         console, last_word = 0, self.begun
         while True:
@@ -974,11 +976,12 @@ class Exchange:
             if has_spoken or ended is None:
                 ended = now if self.exists("lab/status") else None
             if ended is not None and now > ended + self.END_S:
-                return self.BY_ITSELF  # the output is complete, and only QEMU does not end
+                return self.BY_ITSELF  # the output is complete, but QEMU has not ended
             deadline = booted + self.seconds
             if now > deadline + self.GRACE_S:
                 return self.TOO_LATE
-            # If the guest's clock and processes also hang, only its kernel can tell where.
+            # If the guest's clock and all its processes hang, WATCH cannot print where they hang. Only the guest's
+            # kernel can still print this.
             if not asked_kernel and now > deadline + self.GRACE_S * 2 / 3:
                 asked_kernel = True
                 for key in "lwt":
@@ -999,9 +1002,9 @@ class Exchange:
 
 
 class Result:
-    """The outcome of a run. `status`: exit status of the commands; None if they did not end. `problem`: a line of text
-    if the guest did not end normally. `console`: the output of the kernel. `ended`: how the guest ended, a constant of
-    Exchange."""
+    """The outcome of a run. `status`: exit status of the commands; None if the commands did not end. `problem`: a line
+    of text if the guest did not end normally. `console`: the output of the kernel. `ended`: how the guest ended, a
+    constant of Exchange."""
 
     def __init__(self, guest, folder, exchange, seconds):
         def read(name):

@@ -19,12 +19,14 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-# A link of 40 Mbit/s, whose queue RED limits to 15 to 45 kB. Drops at the tail of a full queue would always hit the
-# sender that has just increased its window, and so make shares equal with any increase. DCTCP's marks begin at 60 kB,
-# for windows of tens of packets.
+# A link of 40 Mbit/s. RED drops packets at random while its average queue is 15 to 45 kB, and drops all packets above
+# 45 kB. Without RED, a full queue would mostly drop packets of the sender that has just increased its window. Shares
+# would then be equal, however fast each sender increases its window. For DCTCP, RED marks packets from 60 kB on, so
+# that windows have tens of packets.
 #
-# netem adds a delay of 0.1 ms, and ends the accounting of packets to their socket. Without this, TCP small queues would
-# hold back packets, because the queue is at the sender's own interface. For the queue of a switch, TCP does not do so.
+# netem adds a delay of 0.1 ms, and ends the accounting of packets to their socket. With this accounting, TCP small
+# queues would hold back packets, because the queue is at the sender's own interface. TCP does not hold back packets for
+# a queue in a switch.
 NETWORK = """
 ip netns add peer
 ip link add va type veth peer name vb
@@ -128,8 +130,8 @@ at no-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup/nowhere
 at root-cgroup; mltcp kernel set --cgroup /sys/fs/cgroup
 at forget; mltcp kernel set --job 9 --forget
 """
-# Kills `mltcp kernel load` at several moments between the first map and the last algorithm. Then unloads algorithms
-# whose pins are gone.
+# Kills `mltcp kernel load` at several moments while it loads maps and algorithms. Then unloads algorithms whose pins
+# are gone.
 LEFT_BEHIND = """
 uptime() { cut -d " " -f 1 /proc/uptime; }
 begin=$(uptime); mltcp kernel load > /dev/null; end=$(uptime)
@@ -152,7 +154,7 @@ at lost-status; mltcp kernel status
 at lost-load; mltcp kernel load
 at lost-unload; mltcp kernel unload; cat /proc/sys/net/ipv4/tcp_available_congestion_control
 """
-# Starts more jobs than the kernel's map can hold, and checks for room a minute after they have ended.
+# Starts more jobs than the kernel's map can hold. A minute after they have ended, a new job must fit into the map.
 MANY = """
 mkfifo /tmp/more; exec 3<> /tmp/more
 tcp_jobs many peer 10.9.0.2 mltcp_reno 1001 1030 < /tmp/more > /tmp/many 2>&1 3>&- & many=$!
@@ -195,7 +197,8 @@ mkdir /sys/fs/cgroup/123
 at digits; (cd /sys/fs/cgroup; mltcp kernel set --cgroup 123; mltcp kernel set --cgroup 123 --forget)
 mltcp kernel set --job 8
 """
-# Settings of removed cgroups are dropped only if a new setting needs their room, and only if the removal is visible.
+# Settings of removed cgroups are deleted only if the map is full when a new setting is added, and only if the program
+# can see that the cgroup is removed.
 FULL = """
 mkdir /sys/fs/cgroup/gone
 mltcp kernel set --cgroup /sys/fs/cgroup/gone
@@ -222,7 +225,8 @@ kill -KILL $stuck
 ip netns exec peer ip addr add 10.9.0.3/24 dev vb
 sleep 10  # the next retransmission meets nobody, and is told so
 """
-# Tests which algorithm a new namespace starts with and keeps, and the numbers of jobs in packet marks.
+# Tests the algorithm with which a new network namespace starts, and whether the namespace keeps it. Also tests numbers
+# of jobs in packet marks.
 NAMESPACES = """
 sysctl -q -w net.ipv4.tcp_congestion_control=mltcp_cubic
 ip netns add later
@@ -242,8 +246,8 @@ mltcp kernel set --job 1792 --gap 9ms
 mltcp kernel set --job 7
 mltcp kernel unload; mltcp kernel load
 """
-# The peer is unreachable for more than three timeouts. Job 32 is then in the middle of an iteration, and job 33 sends
-# the only packet of an iteration.
+# The peer is unreachable for more than three timeouts. When this begins, job 32 is in the middle of an iteration, and
+# job 33 sends the only packet of an iteration.
 RETURNING = """
 ip netns exec peer ip addr replace 10.9.0.3/24 dev vb
 tcp_jobs run peer 10.9.0.3 mltcp_reno 6 32:100:2000000:0 > /tmp/returning 2>&1 & returning=$!
@@ -278,8 +282,8 @@ mltcp kernel load --cc dctcp > /dev/null
 at no-ecn-alone; run mltcp_dctcp/reno 0.3 1:0:0:0
 at unload-dctcp; mltcp kernel unload
 """
-# With the default timeout, losing the last packet costs 200 ms with any algorithm, which makes separated jobs collide
-# again.
+# With the default timeout, a job that loses the last packet of an iteration waits 200 ms, whatever the algorithm. Jobs
+# that had separated would then collide again.
 QUICK_TIMEOUTS = "ip route change 10.9.0.0/24 dev va src 10.9.0.1 rto_min 10ms"
 TRAFFIC = f"""
 mltcp kernel set --function fair
@@ -526,8 +530,8 @@ class KernelTcp(unittest.TestCase):
             self.assertAlmostEqual(learned / BYTES, 1, delta=0.001, msg=row)
 
 
-# Parameters of the table: computing in ms, bytes, delays of the second job in ms, and duration in seconds. There are
-# several delays, because what happens after a start depends on chance.
+# Parameters of the table: computing in ms, bytes, delays of the second job in ms, and duration in seconds. Several
+# delays are tried, because the result of a single run depends on chance.
 TABLE = {"compute": 500, "bytes": 2000000, "starts": (0, 40), "seconds": 28}
 
 

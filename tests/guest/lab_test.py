@@ -206,8 +206,8 @@ class WordsTest(unittest.TestCase):
 
 class FakeQemu:
     """Imitates a running QEMU that the test controls. `answer(number, line)` returns the answer to a line for the
-    monitor, or None to give no answer. `asks` contains the requests of the guest. The output of `command` is that of
-    QEMU."""
+    monitor, or None to give no answer. `asks` contains the requests of the guest. The output of the program `command`
+    takes the place of the output of QEMU."""
 
     def __init__(self, folder, command=("sleep", "1000"), answer=lambda number, line: "", asks=b"", greets=True):
         self.answer = answer
@@ -263,7 +263,7 @@ class FakeQemu:
 
 
 class ExchangeTest(Files):
-    """Tests Exchange with a QEMU that continues, hangs, lies or does not answer."""
+    """Tests Exchange with an imitated QEMU that continues, hangs, gives false answers or does not answer."""
 
     def setUp(self):
         super().setUp()
@@ -401,8 +401,8 @@ class GuestWordsTest(unittest.TestCase):
 
 
 def run_lab(*words, seconds):
-    """Runs the program `lab` as subprocess.run() would. After a timeout, keeps the output and lets the program clean
-    up."""
+    """Runs the program `lab` as subprocess.run() would. After a timeout, stops `lab` with SIGTERM, so that it can clean
+    up, and keeps its output."""
     process = subprocess.Popen([*LAB, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         output, errors = process.communicate(timeout=seconds)
@@ -435,7 +435,7 @@ class GuestTest(Files):
             ! ls /home 2>/dev/null
             exit 7
             """
-        # Some wires have only one NIC, about which QEMU would warn.
+        # Some wires have only one NIC. Without wire_ends(), QEMU would warn about them.
         nics = [word for wire in (1, 1, 2, 3) for word in ("--nic", f"virtio-net-pci:{wire}")]
         nics += ["--join", f"3:{self.folder}/here:{self.folder}/there"]
         done = run_lab(*nics, "-m", "veth", "-p", "ip", "-f", f"{self.folder}/in=/given", "--out", f"{self.folder}/out",

@@ -93,7 +93,7 @@ PortConfig config_for(const std::string& device, const Wish& wish) {
           .offloads = wish.offloads};
 }
 
-/// Opens both ports, with one host on each and one loop that drives all.
+/// Opens both ports, with one host on each port. One loop drives both hosts.
 struct Bench {
   Bench(const Eal& eal, const std::vector<std::string>& nics, const Wish& wish) : Bench(eal, nics, wish, wish) {}
   Bench(const Eal& eal, const std::vector<std::string>& nics, const Wish& of_left, const Wish& of_right)
@@ -109,8 +109,8 @@ struct Bench {
   bool wait_for_link() {
     return run([this] { return left.link().up && right.link().up; });
   }
-  /// Lets shard `shard` of the left host send `count` messages of `size` bytes to the shard with this number on the
-  /// right.
+  /// Lets shard `shard` of the left host send `count` messages of `size` bytes to the shard with the same number on the
+  /// right host.
   void send(std::size_t count, std::size_t size, std::uint16_t shard = 0, ConnectionConfig config = {}) {
     clients.push_back(
         std::make_unique<Client>(here.io(shard), there.io(shard).address(), count, size, std::move(config)));
@@ -247,7 +247,7 @@ TEST_F(NicTest, jumbo_frames__arrive) {
   EXPECT_LT(bench.here.io().counters().sent_packets, 400);  // 2 MB in few packets, because the packets are long
 }
 
-/// The frames of such a host do not fit into the send buffers of the port.
+/// Frames of a host with an MTU of 4000 bytes do not fit into the port's send buffers of 2048 bytes.
 TEST_F(NicTest, host_on_short_buffers__is_refused) {
   const auto make = [&] { return Bench(*eal(), nics(), {.mtu = 4000, .buffer_bytes = 2048}); };
   try {
@@ -272,8 +272,8 @@ TEST_F(NicTest, several_shards__get_what_is_theirs) {
   }
   if (queues == 1) return;
   constexpr std::size_t kCount = 40;
-  // All packets in flight must fit into one queue of 256 packets. When a queue has been full, QEMU's software RSS never
-  // again delivers packets from this queue of the tap (docs/reference/ports.md).
+  // All packets in flight must fit into one queue of 256 packets. After a queue of the tap has been full, QEMU's
+  // software RSS never again delivers packets from that queue (docs/reference/ports.md).
   ConnectionConfig config;
   config.max_packets_in_flight = 32;
   Bench bench(*eal(), nics(), {.queues = queues});
@@ -328,8 +328,7 @@ TEST_F(NicTest, closed_port__can_be_opened_again) {
   EXPECT_EQ(transfer(bench, 20, 20'000), "");
 }
 
-/// Memory that consists of whole pages, at the address `place`, or, if `place` is 0, at an address that the kernel
-/// chooses.
+/// Memory that consists of whole pages. `place` is the address. If `place` is 0, the kernel chooses an address.
 class Pages {
  public:
   explicit Pages(std::size_t bytes, std::uintptr_t place = 0)

@@ -94,7 +94,7 @@ ip addr add 10.1.0.{number}/24 dev "$other" && ip link set "$other" up || exit 1
 SERVER = """
 mltcp perf --listen --once --port {nic} --ip 10.0.0.1/24 --udp-port 50000 --idle sleep --memory 64
 """
-# The client tries repeatedly, because the server's guest may start later.
+# The client tries repeatedly, because its guest may start before that of the server.
 CLIENT = """
 for attempt in $(seq 60); do
   ping -c 1 -W 2 10.1.0.1 >/dev/null && break

@@ -5,7 +5,8 @@ docs/reference/tables/verbs.md.
     tests/guest/verbs_compare.py                in virtual time, on one processor; all programs sleep while idle
     tests/guest/verbs_compare.py --spin         in real time, on two processors of a quiet machine; all programs spin
 
-The programs run in turn on one boot (verbs_compare.sh). Prints medians, with the lowest and highest values.
+The programs run one after another in the same guest, for several rounds (verbs_compare.sh). Prints the median of each
+value over the rounds, with the lowest and the highest value.
 """
 import argparse
 import collections

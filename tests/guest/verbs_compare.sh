@@ -1,7 +1,8 @@
-# Runs in a guest, for verbs_compare.py. ROUNDS times and in turn, over the same two devices of rdma_rxe, it runs
-# perftest's ib_send_bw over UD and rdma-core's ibv_ud_pingpong, which have neither acknowledgements nor recovery; then
-# mltcp perf; then port_bench, if it exists; then UCX with the transports in $UCX. TESTS selects latency or bandwidth.
-# If SLEEP is 1, all programs sleep while idle; if not, they spin. Prints a line per value: name, bytes, value.
+# Runs in a guest, for verbs_compare.py. Runs ROUNDS rounds over the same two devices of rdma_rxe. In each round, these
+# programs run one after another: perftest's ib_send_bw over UD and rdma-core's ibv_ud_pingpong, which have neither
+# acknowledgements nor recovery; mltcp perf; port_bench, if it is installed; UCX with the transports in $UCX. TESTS
+# selects latency or bandwidth. If SLEEP is 1, all programs sleep while idle. If SLEEP is not 1, they spin. Prints a
+# line per value: name, bytes, value.
 . /root/verbs_network.sh
 if [ "${SLEEP:-0}" = 1 ]; then events=-e idle=sleep wait=sleep; else events='' idle=spin wait=poll; fi
 say() { echo "measured $*"; }
@@ -12,7 +13,8 @@ server() {
   server=$!
   sleep 0.5
 }
-# ended NAME: ends a server that waits for lost packets, which these programs never send again, and reports the loss.
+# ended NAME: ends a server that still waits for packets, and reports the loss. Its program never sends lost packets
+# again.
 ended() {
   for _ in $(seq 50); do
     kill -0 $server 2>/dev/null || break
@@ -42,8 +44,8 @@ perf() {
     --json /out/perf.$round.$3.$1.json >/tmp/client 2>&1 || cat /tmp/client
   wait $server || true
 }
-# Measures the transport in one thread, like ibv_ud_pingpong: without an endpoint, and so without waking a second
-# thread.
+# Measures the transport in one thread, as in ibv_ud_pingpong. port_bench uses no endpoint, so that no second thread
+# must be woken.
 ping() {
   command -v port_bench >/dev/null || return 0
   server port_bench serve --echo --device verbs:rx1 --address 10.0.0.2 --idle $idle --size $1
@@ -54,8 +56,8 @@ ping() {
 ucx() { # ucx TEST BYTES COUNT TRANSPORT
   command -v ucx_perftest >/dev/null || return 0
   export UCX_TLS=$4 UCX_IB_GID_INDEX=1 UCX_WARN_UNUSED_ENV_VARS=n
-  # -w sets the warm-up. -f prints only the last line: "Final:", a count, three times in us, two rates in MB/s, two
-  # rates in messages per second.
+  # -w sets the warm-up. -f prints only the last line, which contains: "Final:", a count, three durations in us, two
+  # rates in MB/s, two rates in messages per second.
   UCX_NET_DEVICES=rx1:1 server ucx_perftest -t $1 -s $2 -n $3 -w 100 -E $wait
   UCX_NET_DEVICES=rx0:1 timeout 60 ucx_perftest 127.0.0.1 -t $1 -s $2 -n $3 -w 100 -E $wait -f >/tmp/client 2>&1 || cat /tmp/client
   # Accepts only lines that contain nothing but numbers, because the lines of a backtrace also begin with a number.

@@ -1,6 +1,7 @@
 # Creates two RDMA devices of the kernel (Soft-RoCE), rx0 and rx1, in one guest, on the ends v0 and v1 of a pair of
 # interfaces. Packets between the devices pass through the pair and its queueing disciplines, although both addresses
-# are local. Devices in namespaces would be simpler, but rdma_rxe of Linux 6.1 receives only in the first namespace.
+# are local. Devices in namespaces would be simpler, but rdma_rxe of Linux 6.1 receives packets only in the initial
+# network namespace.
 set -eu
 MTU=${MTU:-4200}
 
@@ -26,7 +27,7 @@ done
 ip link set v0 up
 ip link set v1 up
 tests_restore_network
-# These rules precede the table of local addresses, which would keep all packets inside the host.
+# The kernel must apply these rules before the table of local addresses, which would keep all packets inside the host.
 for version in -4 -6; do
   [ $version = -4 ] && a=10.0.0.1 b=10.0.0.2 || a=fd00::1 b=fd00::2
   ip $version rule add pref 1 iif lo from $a to $b lookup 101

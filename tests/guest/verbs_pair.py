@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs two jobs over ports on verbs that share a queue of the guest's kernel. Prints the rows of a table in
+"""Runs two jobs over ports on verbs. The jobs share a queue of the guest's kernel. Prints the rows of a table in
 docs/reference/tables/verbs.md, one per policy, in some minutes.
 
     tests/guest/verbs_pair.py [--build build] [--cc dctcp,reno,dcqcn] [--policy fair,mltcp] [--out FOLDER]
@@ -20,8 +20,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import guest_lab  # noqa: E402
 
-# RED marks at a step, as DCTCP requires. The average follows the queue at once, because the burst is the shortest that
-# tc accepts.
+# RED marks at a step, as DCTCP requires. The burst is the shortest one that tc accepts, so that the average queue
+# length of RED follows the queue at once.
 PACKET = 1100
 RED = "min {least} max {most} burst {burst} probability 1 ecn"
 EXPERIMENT = """

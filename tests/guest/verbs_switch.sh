@@ -1,7 +1,7 @@
 # Creates $HOSTS RDMA devices of the kernel (Soft-RoCE) behind a switch in one guest: rx0, rx1, ..., with the addresses
 # 10.0.0.1, 10.0.0.2, ... Each device is on the end v<i> of a pair of interfaces. The end p<i> of the pair is a port of
 # a bridge in the network namespace "switch", where ports can have queueing disciplines. As in verbs_network.sh, all
-# devices are in the first namespace, and rules make the packets between them leave this namespace.
+# devices are in the initial network namespace, and routing rules make the packets between them leave this namespace.
 set -eu
 MTU=${MTU:-1500}
 hosts=$(seq 0 $((${HOSTS:-3} - 1)))
@@ -12,7 +12,7 @@ switch ip link add bridge mtu "$MTU" type bridge mcast_snooping 0
 switch ip link set bridge up
 echo 1 >/proc/sys/net/ipv4/conf/all/accept_local
 echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
-# Only the interface that has an address answers ARP requests for it.
+# An interface answers ARP requests only for its own addresses.
 echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore
 for i in $hosts; do
   ip link add v$i mtu "$MTU" type veth peer name p$i mtu "$MTU" netns switch
@@ -23,7 +23,7 @@ for i in $hosts; do
   ip link set v$i up
   switch ip link set p$i master bridge up
 done
-# These rules precede the table of local addresses, which would keep all packets inside the host.
+# The kernel must apply these rules before the table of local addresses, which would keep all packets inside the host.
 for i in $hosts; do
   for j in $hosts; do
     [ $i != $j ] || continue

@@ -1,5 +1,5 @@
-# Tests that cmake/BuildInfo.cmake writes the commit of a source tree and whether the tree had changes, and that it
-# writes neither without git.
+# Tests that cmake/BuildInfo.cmake writes the commit of a source tree, and whether the tree has uncommitted changes.
+# Without git, it must write neither.
 #
 #   cmake -DSCRIPT=... -DGIT=... -DWORK=... -DPROGRAM=... -DREADELF=... -P build_info_test.cmake
 function(check)

@@ -25,8 +25,8 @@ function(expect_output regex)
   endif()
 endfunction()
 
-# The files are installed in one folder and used in another, so that no installed file may name the folder of the build
-# or of the installation.
+# The files are installed in one folder and then moved to another one. Therefore, no installed file may contain the path
+# of the build folder or of the first folder.
 file(REMOVE_RECURSE ${WORK})
 run(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/installed)
 file(RENAME ${WORK}/installed ${WORK}/prefix)
@@ -212,8 +212,8 @@ message(STATUS "found ${mltcp_FOUND};")
   if(DPDK)
     run(COMMAND ${probe} -B ${WORK}/dpdk -DCOMPONENTS=dpdk)
     expect_output("has dpdk;")
-    # Without DPDK's development files, find_package finds all other components, and its error for dpdk names the
-    # missing package.
+    # Without DPDK's development files, find_package must find all components except dpdk. If dpdk is requested, the
+    # error must name the missing package.
     set(ENV{PKG_CONFIG_LIBDIR} ${WORK}/nowhere)
     run(COMMAND ${probe} -B ${WORK}/bare)
     expect_output("has transport;.*found (1|TRUE);")

@@ -10,13 +10,13 @@
 //                                                     on, like COUNT calls of mltcp kernel set --job. A negative COUNT
 //                                                     removes the settings of -COUNT jobs.
 //
-// CC is the congestion control of the jobs, for example "mltcp_dctcp". The peer uses the kernel's algorithm of the same
-// name without "mltcp_". CC/CC sets the congestion control of the jobs and of the peer. DCTCP uses ECN only if both
-// sides use DCTCP.
+// CC is the congestion control of the jobs, for example "mltcp_dctcp". The peer uses the kernel's algorithm with the
+// same name, but without "mltcp_". CC/CC sets the congestion control of the jobs and of the peer. DCTCP uses ECN only
+// if both sides use DCTCP.
 //
-// The peer with ADDRESS consists of threads of the same process, with a socket in the network namespace NAMESPACE (of
-// `ip netns`). Data is not copied. In a guest with an interpreted processor, a switch to another address space would
-// take as long as many packets.
+// The peer has the address ADDRESS. It consists of threads of this process, with a socket in the network namespace
+// NAMESPACE (of `ip netns`). Threads avoid switches to another address space, and data is not copied. In a guest with
+// an interpreted processor, a switch to another address space would take as long as many packets.
 //
 // `run` prints a line per job: "job MARK: " and the length of each iteration in ms, or, for a job that sends all the
 // time, the bytes that were acknowledged in the second half of the time. If the kernel uses another congestion control
@@ -65,7 +65,7 @@ void read_all(int fd, void* to, std::size_t bytes) {
   }
 }
 
-// Answers each `size` bytes with one byte. The client sends `size` as the first number on the connection.
+// Sends one byte each time `size` bytes have arrived. The client sends `size` as the first number on the connection.
 void receive(int fd) {
   std::uint64_t size = 0;
   read_all(fd, &size, sizeof(size));
@@ -116,7 +116,8 @@ sockaddr_in serve(const char* name_space, const char* host, const std::string& a
   return address;
 }
 
-// Creates the file that contains the data of the jobs. Connections refer to its pages, so that no data is copied.
+// Creates the file that contains the data of the jobs. Connections send the pages of this file, so that no data is
+// copied.
 constexpr std::size_t kDataBytes = std::size_t{1} << 15;
 int data_file() {
   const int fd = memfd_create("data", MFD_CLOEXEC);
@@ -165,7 +166,8 @@ void say_other_algorithm(int fd, unsigned mark, const std::string& wanted) {
 void run_job(Job& job, const sockaddr_in& address, const std::string& algorithm, Clock::time_point start,
              Clock::time_point end) {
   const int fd = open_socket(algorithm, job.mark);
-  // The small send buffer limits how far the job is ahead, so that the window limits the data in flight.
+  // The send buffer is small, so that the job cannot write data long before TCP sends it. The congestion window still
+  // limits the data in flight.
   const int buffer = 1 << 18;
   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) fail("connect");
@@ -311,5 +313,5 @@ int main(int argc, char** argv) {
                  "many NAMESPACE ADDRESS CC FIRST COUNT | settings FIRST COUNT\n");
   }
   std::fflush(stdout);
-  std::_Exit(status);  // ends the process although the threads of the peer still run
+  std::_Exit(status);  // ends the process without waiting for the threads of the peer
 }

@@ -1,4 +1,5 @@
-// Tests control sockets: which processes they find, which users they admit, and which files remain.
+// Tests control sockets: which processes a program finds through them, which users a process answers, and which files
+// remain.
 #include "mltcp/endpoint/live/control_socket.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +63,7 @@ TEST_F(ControlSocketTest, no_process__nothing) { EXPECT_TRUE(ask_all().empty());
 TEST_F(ControlSocketTest, processes__are_found_and_answer) {
   const auto one = open("gen");
   const auto two = open("switch");
-  const auto three = open("gen");  // a second "gen" socket of this process
+  const auto three = open("gen");  // this process now has two "gen" sockets
   const auto all = ask_all();
   ASSERT_EQ(all.size(), 3U);
   for (const Asked& asked : all) {
@@ -101,7 +102,7 @@ TEST_F(ControlSocketTest, folder_is_a_link__refused) {
 TEST_F(ControlSocketTest, another_user__gets_no_answer) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   const auto one = open();
-  // The folder's permissions admit the other user, but the answering process must refuse that user.
+  // The permissions of the folder let user 65534 connect, but the process behind the socket must refuse this user.
   chmod(base_.c_str(), 0755);
   chmod(folder_.c_str(), 0755);
   chmod(one->path().c_str(), 0777);

@@ -44,7 +44,7 @@ TEST(MetricsAddress, wrong__one_line) {
         << text;
 }
 
-/// Returns a TCP socket that listens on a free port of the loopback, and sets `port`.
+/// Returns a TCP socket that listens on a free port of the loopback. Sets `port` to the number of this port.
 int listening_socket(std::uint16_t& port) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};

@@ -29,7 +29,8 @@ class Rank {
     send_all(group, number, kind, bytes);
   }
 
-  /// Runs two collectives that begin in reverse order, as can happen with several threads. Their segments alternate.
+  /// Runs two collectives. The collective with the higher number begins first, as can happen with several threads.
+  /// Their segments alternate.
   void swapped(std::uint64_t first, std::uint64_t second) {
     const std::uint64_t number = numbers_[0];
     numbers_[0] += 2;
@@ -116,7 +117,8 @@ TEST_F(CollectiveIterationsTest, ddp__with_buckets_that_are_rebuilt_after_the_fi
   rank.step({13 * kMega, 25 * kMega, 25 * kMega, 25 * kMega, 1 * kMega});
   for (int step = 1; step < 20; ++step) rank.step(kBuckets);
   EXPECT_EQ(rank.learns, 0U);
-  // The repetition is known after three steps. The silence before a step is detected when its first bucket begins.
+  // CollectiveIterations detects the repetition after three steps. From then on, it detects the pause before a step
+  // when the first bucket of the step begins.
   EXPECT_GE(rank.begins.size(), 15U);
   expect_exact(rank, 0, kStep);
   EXPECT_EQ((rank.begins.back().at - 89 * kMega) % kStep, 0U) << "an iteration begins with the first bucket";
@@ -134,7 +136,7 @@ TEST_F(CollectiveIterationsTest, gradient_accumulation__sends_once_in_several_ba
 
 TEST_F(CollectiveIterationsTest, buffers_barriers_and_metrics__do_not_count) {
   for (int step = 0; step < 30; ++step) {
-    rank.collective(8192, kBroadcast);  // buffers of batch normalization, before the forward pass
+    rank.collective(8192, kBroadcast);  // broadcast of normalization buffers
     rank.compute(60);
     rank.step(kBuckets, 40);
     if (step % 7 == 3) rank.collective(4);

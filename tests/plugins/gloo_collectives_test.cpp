@@ -1,6 +1,6 @@
 // Tests that Gloo's collectives give the same bytes at every rank over MLTCP and over Gloo's own TCP. Leaves out the
-// class AllreduceBcube: even over Gloo's own TCP, its results differ between runs, also for numbers whose sum does not
-// depend on the order. The function allreduce() with BCUBE is tested.
+// class AllreduceBcube: even over Gloo's own TCP, its results differ between runs, and not only because of the order of
+// additions. Includes the function allreduce() with the algorithm BCUBE.
 #include <gloo/allgather.h>
 #include <gloo/allgather_ring.h>
 #include <gloo/allgatherv.h>
@@ -199,7 +199,8 @@ Outcomes outcomes_of(Transport transport, int size, const std::vector<Named>& co
   run_ranks(size, transport, [&](const ContextPointer& context, int rank) {
     for (const Named& collective : collectives) {
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{1001}, std::size_t{262'144}}) {
-        // The function allgather() divides by the number of elements, and Gloo's classes do not accept 0 elements.
+        // Gloo cannot run these collectives with 0 elements: allgather() divides by the number of elements, and classes
+        // do not accept 0.
         const std::string name = collective.name;
         if (count == 0 && (name == "allgather" || name.starts_with("class"))) continue;
         const Floats data = collective.run(context, rank, count);

@@ -48,8 +48,8 @@ inline ContextPointer connect(std::shared_ptr<::gloo::transport::Device> device,
   return context;
 }
 
-/// Runs `what` once per rank, each time in a new thread. Each rank opens a device, or all use `shared` if it is given.
-/// `what` must not throw.
+/// Runs `what` once per rank, each time in a new thread. If `shared` is given, all ranks use this device. If not, each
+/// rank opens a separate device. `what` must not throw.
 inline void run_ranks(int size, Transport transport, const std::function<void(ContextPointer, int)>& what,
                       std::shared_ptr<::gloo::transport::Device> shared = nullptr,
                       std::chrono::milliseconds timeout = 30s) {

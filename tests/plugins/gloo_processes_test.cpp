@@ -1,5 +1,5 @@
 // Tests an all-reduce of three processes with a key. If one process is killed, the two others end with an exception
-// that names it.
+// that names the killed rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -90,7 +90,8 @@ TEST(GlooProcesses, rank_that_is_killed__is_named_by_all_others_in_time) {
       EXPECT_THAT(text, HasSubstr("rank 2 (127.0.0.1:"));
       EXPECT_EQ(ranks[i].wait(), 3);
     }
-    // The limit is 1.5 times the peer's time limit plus a reserve for a busy machine, and much less than Gloo's 20 s.
+    // The limit of 8 s is 1.5 times the time limit of a peer, plus a reserve for a busy machine. It is much less than
+    // Gloo's time limit of 20 s.
     EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(8));
   }
   std::filesystem::remove_all(folder);

@@ -28,7 +28,7 @@ Ints numbered(std::size_t count, int first) {
   return out;
 }
 
-/// Exchanges a message of one number between both ranks, so that they wait for each other.
+/// Sends one number from each rank to the other rank, so that both ranks wait for each other.
 void meet(const ContextPointer& context, int rank, std::uint64_t slot = 999'999) {
   int in = 0;
   int out = rank;
@@ -291,8 +291,8 @@ TEST(Gloo, receives_of_both_kinds__take_each_message_once) {
 }
 
 TEST_P(GlooBoth, bound_buffers__are_written_at_the_offset_and_tell_once_a_send) {
-  // Over Gloo's TCP, a send for which the peer has no buffer blocks the pair, and with it the messages that coordinate
-  // this test.
+  // Over Gloo's TCP, a send for which the peer has no buffer blocks the pair. Messages that coordinate this test would
+  // then not arrive either.
   const bool early = GetParam() == Transport::mltcp;
   run_ranks(2, GetParam(), [&](const ContextPointer& context, int rank) {
     Ints out = numbered(4000, 100 * rank);
@@ -423,13 +423,13 @@ TEST(Gloo, longer_message__fails_its_receive_and_nothing_else) {
 
 TEST(Gloo, buffer_that_goes__takes_its_operations_with_it) {
   run_ranks(2, Transport::mltcp, [](const ContextPointer& context, int rank) {
-    Ints data(5000, rank == 0 ? 1 : 0);  // so long that a send ends only when a receive has accepted it
+    Ints data(5000, rank == 0 ? 1 : 0);  // so long that a send ends only after the peer has posted a receive
     const std::size_t bytes = data.size() * sizeof(int);
     auto buffer = context->createUnboundBuffer(data.data(), bytes);
     if (rank == 1) {
       Ints lost(5000);
       auto goes = context->createUnboundBuffer(lost.data(), bytes);
-      goes->recv(0, 1);  // accepts the first message
+      goes->recv(0, 1);  // receives the first message
       goes->recv(std::vector<int>{0}, 2);
       goes->send(0, 3);
       goes.reset();
@@ -558,7 +558,7 @@ TEST(Gloo, iterations__are_found_in_collectives_until_these_do_not_repeat) {
     EXPECT_EQ(device->jobState().bytes_posted, 12U * 4U * 1'850'000U);
     for (int i = 0; i < 3; ++i) reduce(777'777U);
     EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::traffic);
-    // A hook takes precedence over collectives. Calls of the program take precedence over a hook.
+    // If a hook marks iterations, collectives are ignored. If the program marks iterations, the hook is ignored.
     device->beginIterationByHook(1'000'000);
     EXPECT_EQ(device->jobState().iterations_by, over_mltcp::IterationsBy::hook);
     EXPECT_EQ(device->jobState().bytes_per_iteration, 1'000'000U) << "as expected";
@@ -654,7 +654,8 @@ TEST(Gloo, messages__above_4_GiB_are_refused_and_the_pair_goes_on) {
     meet(context, rank);
     constexpr std::size_t four = std::size_t{4} << 30;
     int value = rank + 3;
-    // The stated length exceeds `value`, but operations that are refused neither read nor write memory.
+    // The stated length is longer than `value`. This does no harm, because refused operations neither read nor write
+    // memory.
     auto lengthy = context->createUnboundBuffer(&value, four + 1);
     for (const Thrown& thrown :
          {thrown_by([&] { lengthy->send(1 - rank, 1); }), thrown_by([&] { lengthy->recv(1 - rank, 1); }),

@@ -1,5 +1,5 @@
-// Tests that the ledger detects each way in which messages can go wrong. Without this, tests that rely on the ledger
-// would prove nothing.
+// Tests that the ledger detects each way in which messages can go wrong. If the ledger missed errors, tests that rely
+// on it would prove nothing.
 #include "mltcp/lab/experiment/traffic/ledger.h"
 
 #include <gtest/gtest.h>
@@ -62,9 +62,9 @@ TEST_F(LedgerTest, contents__are_compared) {
     buffer[at] ^= std::byte{1};
     EXPECT_EQ(received(ledger_.receives() - 1), "a message with wrong contents") << at;
   }
-  deliver()[0] ^= std::byte{1};  // changes the name to that of another message
+  deliver()[0] ^= std::byte{1};  // changes the name to the name of another message
   EXPECT_NE(received(ledger_.receives() - 1), "");
-  deliver()[7] ^= std::byte{1};  // changes the name to one of the opposite direction
+  deliver()[7] ^= std::byte{1};  // changes the name to the name of a message in the opposite direction
   EXPECT_EQ(received(ledger_.receives() - 1), "a message that was not sent, or with a different beginning");
 }
 

@@ -1,6 +1,6 @@
-// Tests rounds of random traffic in virtual time, one for each seed (lab/experiment/traffic). Connections are sealed or
-// not, and use all algorithms. The networks lose, duplicate, delay, damage, mark and forge packets. Hosts stand still
-// and are restarted. MLTCP_PROPERTY_SEEDS sets the number of seeds; the default is a few.
+// Tests rounds of random traffic in virtual time, one for each seed (lab/experiment/traffic). Some connections are
+// sealed. All congestion control algorithms are used. The networks lose, duplicate, delay, damage, mark and forge
+// packets. Hosts stand still and are restarted. MLTCP_PROPERTY_SEEDS sets the number of seeds. The default is 20.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ TEST(Properties, hold_over_random_traffic) {
   for (const SoakFailure& failure : results.failures)
     FAIL() << failure.what << "\nagain: " << failure.replay << "\n" << failure.state;
   EXPECT_EQ(results.rounds, *settings.rounds);
-  // The absence of failures proves little unless enough events happened.
+  // A round without failures proves little if too few events happened.
   const TrafficCounts& counts = results.counts;
   EXPECT_GT(counts.connections, 2 * results.rounds);
   EXPECT_GT(counts.messages, 10 * results.rounds);

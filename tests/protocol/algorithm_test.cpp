@@ -37,7 +37,7 @@ void mark(Transfer& transfer, int number) {
 
 TEST(RateBased, rate__begins_at_line_rate_and_counts_what_is_on_the_wire) {
   cc::DcqcnParameters parameters;
-  parameters.increase_interval = 100_s;  // so long that the rate stays reduced
+  parameters.increase_interval = 100_s;  // so long that no increase follows the reduction
   parameters.increase_bytes = 1'000'000'000;
   Transfer transfer(1'000'000, dcqcn(parameters));
   EXPECT_EQ(transfer.stats().pacing_rate, line_rate);

@@ -73,8 +73,8 @@ TEST(Allocation, data_path__makes_none_after_the_warm_up) {
   client.shard.connect(network.right(0).address(), {}, network.now());
   network.attach(network.left(0), client);
   network.attach(network.right(0), server);
-  // The conditions are worse during the warm-up than while allocations are counted, so no structure needs to grow
-  // later.
+  // The network loses more packets during the warm-up than while allocations are counted. So no structure needs to grow
+  // after the warm-up.
   for (int second = 0; second < 40; ++second) {
     client.io.loss = server.io.loss = second % 4 == 3 ? 0 : 0.02 * (1 + second % 4);
     network.run_until(network.now() + 1_s);

@@ -91,7 +91,7 @@ TEST(Batch, slow_connection__stays_evenly_spaced) {
 }
 
 TEST(Batch, most_of_the_window__is_kept_in_flight) {
-  // The window starts at the initial ten packets, which is less than a batch.
+  // The initial window of ten packets is smaller than a batch.
   const Sent alone = send(1, 60'000, {}, false, 2_us);
   const Sent together = send(kBatch, 60'000, {}, false, 2_us);
   EXPECT_GT(together.packets_a_call, alone.packets_a_call);
@@ -126,7 +126,7 @@ TEST(Batch, answer__leaves_before_the_next_look_at_packets) {
   }
 }
 
-// A shard must read packets that arrived while the program computed before it gives up a peer.
+// While the program computes, packets of a peer arrive. The shard must read them before it gives the peer up.
 TEST(Batch, answer_after_a_long_time__keeps_a_connection_whose_packets_wait) {
   for (const std::uint32_t batch : {1U, kBatch}) {
     Pair pair({}, config_with([](ConnectionConfig& config) { config.idle_limit = 5_s; }), 50_us, limits_of(batch));

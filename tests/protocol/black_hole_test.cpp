@@ -381,8 +381,8 @@ TEST(NoBlackHole, lost_probes__are_no_congestion) {
 
 // ---- one connection, seen from inside -------------------------------------------------------------------------------
 
-/// Returns a configuration with which a connection suspects a black hole at the third timeout, after a quarter of
-/// give_up_after.
+/// Returns a configuration with which a connection suspects a black hole at the third timeout. This timeout comes after
+/// a quarter of give_up_after.
 ConnectionConfig hasty() {
   ConnectionConfig config = round_timers();
   config.give_up_after = (1'100_us + 2'200_us + 4'400_us) * 4;
@@ -416,7 +416,7 @@ TEST(SizeProbe, peer__acknowledges_it) {
   EXPECT_TRUE(alone.sent.back().has(FrameType::ack));
 }
 
-/// A connection that has lost six full packets because of their length, and has changed to shorter packets.
+/// A connection that has lost six full packets because they were too long, and now sends shorter packets.
 struct Fallen : LoneConnection {
   Fallen() : LoneConnection(hasty()) {
     send(6);

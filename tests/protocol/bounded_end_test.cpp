@@ -1,6 +1,6 @@
 // Tests that operations end within a bound that the program has set, whatever a peer or an attacker on the path does.
-// Operations with a deadline end by the deadline. If nothing is acknowledged, all others end within give_up_after plus
-// one timeout of at most a second.
+// Operations with a deadline end by the deadline. If the peer acknowledges nothing, operations without a deadline end
+// within give_up_after plus one timeout of at most a second.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -39,7 +39,7 @@ class Victim : public Pair {
   void accept(std::uint32_t credit) {
     say([&](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 7, .credit = credit, .tag = 5}); });
   }
-  /// Posts a send and a receive with the deadline `until`.
+  /// Posts a send and a receive. Both have the deadline `until`.
   void post(Nanos until) {
     ASSERT_EQ(c().send(id, message, 1, until), PostResult::ok);
     ASSERT_EQ(c().receive(id, buffer, 2, until), PostResult::ok);

@@ -1,6 +1,6 @@
-// Jobs in virtual time that state correct or false sizes of their iterations. A switch before the shared link and the
-// receivers observe them (transport/job_claims.h). Real shards share one link, and the same settings give the same
-// result.
+// Runs jobs that state correct or false sizes of their iterations, over real shards in virtual time. The jobs share one
+// link. The switch before this link and the receivers observe the jobs (transport/job_claims.h). The same settings
+// always give the same result.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +36,11 @@ struct ClaimsScene {
   double stated = 1;          ///< stated size as a fraction of the sent bytes
   Bytes bytes = 2'000'000;    ///< mean bytes per iteration and worker
   double spread = 0;          ///< sizes are uniform from 1 - spread to 1 + spread times `bytes`
-  double elsewhere = 0;       ///< share of an iteration that is sent first, to a second host
+  double elsewhere = 0;       ///< share of an iteration that goes to a second host, before the rest
   std::size_t messages = 16;  ///< messages per iteration
   std::size_t connections = 1;
-  std::uint32_t workers = 1;  ///< workers of the job, on one host each; they do not wait for each other
-  std::uint32_t rivals = 1;   ///< honest jobs that share the link with the job
+  std::uint32_t workers = 1;  ///< number of workers, each on a host; workers do not wait for each other
+  std::uint32_t rivals = 1;   ///< number of honest jobs that also use the link
   std::string cc = "reno";
   fabric::FaultConfig faults{};
   std::uint32_t iterations = 60;

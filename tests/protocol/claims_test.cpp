@@ -125,7 +125,8 @@ TEST(Claims, receiver__ignores_unknown_peers) {
   pair.run_for(10_ms);
   EXPECT_EQ(pair.s().stats().beyond_credit, 1U);
   EXPECT_EQ(pair.seen().packets, before.packets);
-  // An attacker on the path can add packets to the count, because it can also change packets.
+  // An attacker on the path can add packets to the count. This is accepted, because such an attacker can change packets
+  // as well.
   pair.inject(pair.server(), pair.client().address, forge(header, data));
   pair.run_for(10_ms);
   EXPECT_EQ(pair.seen().packets, before.packets + 1);

@@ -98,7 +98,7 @@ TEST_F(ClockConnected, every_call_with_an_earlier_time__takes_the_latest) {
   EXPECT_EQ(pair.c().set_plan(job, plan, Nanos(0)), PlanState::active);
   pair.c().clear_plan(job, Nanos(0));
   EXPECT_EQ(pair.c().gate_stats(job).waited, 0_ns);
-  // CONNECT is lost once. The following exchange gives new round-trip times.
+  // The first CONNECT of a new connection is lost. The exchange after this loss measures round-trip times.
   pair.lose_first(1, FrameType::connect);
   const std::size_t connects_before = pair.count([](const Parsed& p) { return p.has(FrameType::connect); });
   const ConnectionId another = pair.c().connect(pair.server().address, {}, Nanos(0));

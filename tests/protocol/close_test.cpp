@@ -1,5 +1,6 @@
 // Tests how connections end: close with and without outstanding work, close from both sides, lost and repeated CLOSE,
-// abort, and a peer that dies. The completion `closed` must come exactly once, after all others.
+// abort, and a peer that dies. A connection must report the completion `closed` exactly once, after all its other
+// completions.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -12,7 +13,8 @@ using CloseConnected = ConnectedTest;
 using AbortConnected = ConnectedTest;
 using PeerDeathConnected = ConnectedTest;
 
-/// Expects that `connection` has completed as closed exactly once, last, and with `status`.
+/// Expects that the last completion of `connection` is `closed` with `status`, and that there is only one such
+/// completion.
 void expect_closed(const TestHost& host, ConnectionId connection, Status status) {
   std::vector<Completion> own;
   for (const Completion& completion : host.completions)

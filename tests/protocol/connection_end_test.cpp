@@ -1,5 +1,5 @@
-// Tests the end of a connection over time: how long it answers after its peer has closed, how often it reports an
-// abort, and which packets it gives up when the record of sent packets is full.
+// Tests the end of a connection over time: how long a connection answers after its peer has closed, how often it
+// reports an abort, and which packets it declares lost when its record of sent packets is full.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -152,7 +152,7 @@ TEST(ConnectionEnd, full_record__gives_up_its_oldest_packet) {
   LoneConnection alone(config);
   const std::uint64_t first = alone.send(1, 100);
   const auto answer = [&] { alone.take([](wire::Writer& w) { w.ping(); }, Ecn::not_ect, wire::ack_now); };
-  // The connection has four records for each packet that may be in flight.
+  // The connection records up to 64 sent packets: four for each of the 16 packets that may be in flight.
   for (int i = 1; i < 64; ++i) answer();
   EXPECT_EQ(alone.stats().lost_packets, 0u);
   EXPECT_EQ(alone.sent.back().header.span, 63u);

@@ -109,7 +109,7 @@ TEST_F(CreditConnected, data_beyond_it__is_counted_and_not_acknowledged) {
 }
 
 TEST(Credit, few_buffers__still_keep_the_sender_going) {
-  // Many messages share two buffers, so that each message waits for at most a round trip.
+  // Two buffers are used for all messages in turn, so that each message waits for at most a round trip.
   Pair pair;
   const auto [c, s] = pair.connect();
   const auto message = random_bytes(1000);
@@ -126,9 +126,9 @@ TEST(Credit, few_buffers__still_keep_the_sender_going) {
   EXPECT_LT(pair.now() - begin, 150_us * 200);
 }
 
-/// Sends 12 messages one after the other into `buffers` buffers, which the receiver posts again after use. If
-/// `answers`, the receiver answers each message. Loses the packets number `lost` to `lost` + `length` - 1 after the
-/// handshake. Returns the number of packets.
+/// Sends 12 messages one after another. The receiver has `buffers` buffers, and posts each again after use. If
+/// `answers`, the receiver answers each message. Loses packets `lost` to `lost` + `length` - 1 in both directions,
+/// counted from 0 after the handshake. Returns the number of all packets after the handshake.
 std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_t lost, std::size_t length) {
   const auto config = config_with([&](ConnectionConfig& c) { c.credit_in_acks = c.await_answer = in_acks; });
   Pair pair(config, config);
@@ -166,7 +166,8 @@ std::size_t exchange(std::size_t buffers, bool answers, bool in_acks, std::size_
     EXPECT_EQ(pair.c().receive(c, one, 0), PostResult::ok);
   }
   EXPECT_EQ(pair.c().send(c, one, 0), PostResult::ok);
-  // The limit is below 1 s, after which a blocked sender asks for credit. So this question cannot hide a failure.
+  // A blocked sender asks for credit after 1 s. The time limit of this test is shorter, so that such a request cannot
+  // hide a failure.
   const auto finished = [&] {
     return pair.server().count(Kind::received) == messages && pair.client().count(Kind::sent) == messages &&
            pair.client().count(Kind::received) == (answers ? messages : 0);
@@ -189,7 +190,8 @@ TEST(Credit, packets_lost__any_one_or_three_in_a_row_never_stop_it) {
 }
 
 TEST(Credit, in_acks__costs_no_packet_of_its_own) {
-  // Each message needs one packet and one acknowledgement. The first buffers have been reported before.
+  // Each of the 12 messages needs one packet and one acknowledgement. Up to five more packets are allowed, because the
+  // credit for the first buffers is reported before the messages.
   for (const std::size_t buffers : {1U, 2U, 5U}) EXPECT_LE(exchange(buffers, false, true, 0, 0), 2 * 12 + 5u);
   EXPECT_GE(exchange(1, false, false, 0, 0), 3 * 12u) << "or the test shows nothing";
   EXPECT_LE(exchange(2, true, true, 0, 0), 2 * 12 + 5u) << "an answer takes acknowledgement and credit along";

@@ -1,5 +1,5 @@
 // Tests packet by packet how a receiver reports its buffers: when a CREDIT is sent, when an acknowledgement carries the
-// credit, what happens when either packet is lost, and the final credit of a side that closes.
+// credit, what happens when the CREDIT or the acknowledgement is lost, and the final credit of a side that closes.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -234,7 +234,7 @@ TEST(CreditTold, last_word_of_the_peer__is_its_last_to_an_end_that_closes) {
 TEST(CreditTold, last_word_and_then_more__was_not_the_peers) {
   Buffers buffers({.credit = 1});
   buffers.arrive([](wire::Writer& w) { w.credit({2, true}); });
-  // A late packet, sent before the final credit, must have no effect.
+  // A packet that the peer sent before the final credit arrives after it, and must have no effect.
   buffers.arrive([](wire::Writer& w) { w.credit({2, false}); });
   buffers.take([](wire::Writer& w) { w.credit({3, false}); });
   buffers.send(4, 100);

@@ -1,5 +1,5 @@
-// Tests the effects of a full datapath: the transport must not read a program's memory after the completion, even while
-// packets that refer to this memory still wait in the datapath. Also tests virtual payloads.
+// Tests the effects of a full datapath: after the completion of a send, the transport must not read the program's
+// memory, even if packets that refer to this memory still wait in the datapath. Also tests virtual payloads.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -85,7 +85,7 @@ TEST(UserMemory, sent__is_not_read_after_an_abort_or_a_failure) {
 }
 
 TEST(UserMemory, received__is_not_written_after_the_completion) {
-  // Packets arrive twice. The second time, the buffer has already been freed.
+  // Packets arrive twice. When the second copies arrive, the buffer has already been freed.
   Pair pair;
   const auto [c, s] = pair.connect();
   const auto message = random_bytes(30'000);

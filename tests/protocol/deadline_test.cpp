@@ -1,5 +1,5 @@
-// Tests time limits: the deadlines of sends and receives, before and after their message has begun, and the keep-alive
-// and idle limit for peers that fall silent.
+// Tests time limits: deadlines of sends and receives, before and after their message has begun. Also tests keep-alive
+// packets and the idle limit, which detect that a peer is silent.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -27,8 +27,8 @@ std::vector<std::uint64_t> tags_of(const TestHost& host, Kind kind, Status statu
 }
 using Tags = std::vector<std::uint64_t>;
 
-// A message that has been delivered before an older message is reported only after the older one. Its deadline must
-// have no effect in between.
+// Message 2 has been delivered before message 1, but is reported after message 1. While message 2 waits for this
+// report, its deadline must have no effect.
 TEST(Deadline, of_a_send_that_has_arrived__passes_unnoticed) {
   LoneConnection alone;
   const std::uint64_t first = alone.send(1, 100);
@@ -110,7 +110,8 @@ TEST_F(CancelConnected, buffer_that_goes_back__keeps_its_place_and_is_not_writte
   EXPECT_EQ(pair.s().stats(s)->end_of_next, 0U);
 }
 
-// A receive whose buffer was discarded completes once, with its new tag, whatever ends it.
+// A receive whose buffer was discarded must complete exactly once, with its new tag, whether a deadline or the peer
+// ends it.
 TEST(Cancel, place_of_a_buffer_that_went_back__ends_once_with_its_new_tag) {
   for (const bool by_deadline : {true, false}) {
     Pair pair;
@@ -181,8 +182,8 @@ TEST_F(DeadlineConnected, some_sends_of_many__the_others_arrive_in_order) {
   std::array<Byte, 12> out;
   for (std::size_t i = 0; i < out.size(); ++i) {
     out[i].value = static_cast<std::byte>(i);
-    // Operations 0, 4, 8 have the same early deadline, operations 2, 6, 10 have decreasing later deadlines, and
-    // operations with odd numbers have none.
+    // Operations 0, 4, 8 have the same deadline, after 10 ms. Operations 2, 6, 10 have deadlines after 98, 94 and 90
+    // ms. Operations with odd numbers have no deadline.
     const Nanos deadline = i % 2 == 1   ? Nanos::never()
                            : i % 4 == 0 ? pair.now() + 10_ms
                                         : pair.now() + 100_ms - Nanos(static_cast<std::int64_t>(i) * 1'000'000);
@@ -215,8 +216,8 @@ TEST_F(DeadlineConnected, receive_for_which_nothing_came__ends_in_time_and_is_ne
   EXPECT_EQ(tags_of(pair.server(), Kind::received, Status::timed_out), Tags{1});
   buffer.reset();
 
-  // The peer has credit for a buffer, and sends. The receiver must accept and acknowledge nothing until it has a buffer
-  // again.
+  // The peer still has credit, and sends a message. The receiver must neither accept nor acknowledge the message until
+  // the program posts another buffer.
   const auto message = random_bytes(100'000, 2);
   ASSERT_EQ(pair.c().send(c, message, 2), PostResult::ok);
   pair.run_for(3_s);
@@ -303,8 +304,8 @@ TEST_F(DeadlineConnected, receive_that_has_begun__ends_the_connection_at_both_en
 }
 
 TEST(Deadline, receive_before_a_message_that_has_arrived__ends_the_connection) {
-  // The first message is lost and the second one arrives. From this the receiver knows that the first message has
-  // begun, although it has received none of it.
+  // The first message is lost and the second one arrives. The second message shows the receiver that the first one has
+  // begun, although none of its data has arrived.
   Pair pair;
   const auto [c, s] = pair.connect();
   std::array<Byte, 2> in;
@@ -330,13 +331,14 @@ TEST_F(DeadlineConnected, not_reached__reports_nothing_and_does_not_wake_the_loo
   Byte out;
   Byte in;
   for (std::uint64_t i = 0; i < 200; ++i) {
-    // Every third operation has no deadline, and reuses a slot whose earlier operation had a deadline.
+    // Every third operation has no deadline. It reuses a slot in which the previous operation had a deadline.
     const Nanos deadline = i % 3 == 0 ? Nanos::never() : pair.now() + 500_ms;
     ASSERT_EQ(pair.s().receive(s, in.buffer(), i, deadline), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, out.bytes(), i, deadline), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
   }
-  // The following receives reuse the same slots. One has no deadline, and the other has a later one.
+  // The following two receives reuse slots of these operations. The first receive has no deadline. The second one has a
+  // deadline after 30 s.
   ASSERT_EQ(pair.s().receive(s, in.buffer(), 1000), PostResult::ok);
   ASSERT_EQ(pair.c().receive(c, in.buffer(), 1001, pair.now() + 30_s), PostResult::ok);
   pair.run_for(20_s);

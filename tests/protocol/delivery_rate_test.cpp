@@ -1,6 +1,6 @@
-// Tests the sampler of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation). A sample covers the longer of
-// two intervals: the time in which a packet and those before it were sent, and the time in which they were
-// acknowledged. A sample is marked if the application limited the rate.
+// Tests the sampler of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation). A sample is computed over the
+// longer of two intervals: the time in which its packets were sent, and the time in which they were acknowledged. A
+// sample is marked if the application limited the rate.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"

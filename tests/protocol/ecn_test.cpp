@@ -60,7 +60,7 @@ TEST(EcnUse, marks__are_echoed_exactly) {
   EXPECT_EQ(counts.ce_packets, marked);
   EXPECT_EQ(counts.ce_bytes, marked_bytes);
   EXPECT_EQ(counts.ect1_packets, 0u);
-  EXPECT_GE(counts.ect0_packets, capable - marked);  // includes the packets before the transfer
+  EXPECT_GE(counts.ect0_packets, capable - marked);  // the count also includes packets sent before the transfer
   EXPECT_LE(counts.ect0_packets, capable - marked + 4);
 }
 
@@ -128,8 +128,8 @@ TEST(EcnUse, loss_and_mark_in_one_round__are_one_event) {
   EXPECT_EQ(transfer.stats().ce_packets, 5u);
 }
 
-// After the persistent congestion, slow start must end at half of the window. If the mark reduced the window a second
-// time, slow start would end at the minimum window.
+// The persistent congestion sets the slow start threshold. If the mark reduced the window again, the threshold would
+// fall to the minimum window.
 TEST(EcnUse, mark_that_ends_persistent_congestion__is_the_same_event) {
   for (const char* name : {"reno", "cubic", "dctcp"}) {
     ConnectionConfig config = with_ecn();

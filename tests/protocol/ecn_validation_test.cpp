@@ -1,5 +1,6 @@
 // Tests the check whether a peer's ECN counts are plausible (RFC 9000 section 13.4.2.1), and the counts that the
-// congestion controller receives. These must never include more marked bytes than were acknowledged.
+// congestion controller receives. The counts for the controller must never include more marked bytes than acknowledged
+// bytes.
 #include <gtest/gtest.h>
 
 #include "lone_connection.h"
@@ -102,7 +103,8 @@ TEST_F(EcnValidationTest, acknowledgement_older_than_one_in_the_same_burst__is_n
 }
 
 TEST_F(EcnValidationTest, acknowledgement_older_than_one_of_an_earlier_burst__is_not_judged) {
-  // By RFC 9000 section 13.4.2.1, only the counts of an acknowledgement with a larger packet number are validated.
+  // By RFC 9000 section 13.4.2.1, the counts of an acknowledgement are validated only if it increases the largest
+  // acknowledged packet number.
   flight.arrived(1, 2, {.ect0_packets = 4});
   flight.arrived(0, 0, {.ect0_packets = 2});
   EXPECT_EQ(flight.sample().acked_packets, 1u);
@@ -125,7 +127,7 @@ TEST_F(EcnValidationTest, mark__is_congestion_once_for_all_that_was_sent_before_
 TEST_F(EcnValidationTest, mark_after_the_response_to_a_loss__is_congestion_though_more_of_that_loss_comes_to_light) {
   flight.arrived(1, 3, {.ect0_packets = 4});  // packet 0 is lost, and its data is sent again as packet 10
   ASSERT_EQ(flight.count(Event::Kind::congestion), 1u);
-  // Packet 4 is lost, too. Packet 10, which was sent after it, is marked.
+  // Packet 4 is lost, too. Packet 10 is marked. It was sent after the response to the first loss.
   flight.arrived(5, 10, {.ect0_packets = 9, .ce_packets = 1, .ce_bytes = kPacket});
   EXPECT_EQ(flight.stats().lost_packets, 2u);
   EXPECT_EQ(flight.count(Event::Kind::congestion), 2u);

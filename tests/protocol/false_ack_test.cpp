@@ -1,6 +1,6 @@
-// Tests peers with false acknowledgements. A peer that acknowledges packets which were never sent, or whose numbers
-// were skipped on purpose, ends the connection. An honest peer never does so, whatever the network does. Also tests
-// peers that leave holes in all messages that they send.
+// Tests peers with false acknowledgements. If a peer acknowledges a packet number that was never used or was skipped on
+// purpose, the connection ends. With an honest peer this never happens, whatever the network does. Also tests peers
+// that leave holes in all messages that they send.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -71,12 +71,12 @@ TEST(FalseAck, acknowledges_what_is_still_to_come__is_caught_by_the_numbers_that
 }
 
 TEST(FalseAck, acknowledges_all_up_to_the_highest__is_caught_by_the_numbers_that_are_skipped) {
-  // The peer conceals its losses in order to receive more.
+  // The peer conceals lost packets, so that the sender does not slow down.
   FalseAckPeer attacker;
   for (int i = 0; i < 1000 && !attacker.is_caught(); ++i) attacker.acknowledge(0, attacker.highest);
   attacker.expect_caught();
-  // The sender skips one number in 128 to 640. An attacker may have forged the first false acknowledgement, so that
-  // only the next one, a round trip later, ends the connection.
+  // The sender skips one number in 128 to 640. The first false acknowledgement does not end the connection, because an
+  // attacker may have forged it. The next one, a round trip later, ends it.
   EXPECT_LT(attacker.highest, 1400u);
 }
 
@@ -212,8 +212,7 @@ TEST(HeldOff, connecting_to_a_violator__is_given_up_like_an_unreachable_peer) {
   EXPECT_NEAR((attacker.pair.now() - begin).seconds(), 0.3, 0.01);
 }
 
-/// A transfer of a message to a peer that the sender checks. Records the numbers of the packets that the sender
-/// withholds.
+/// A transfer of a message. To check its peer, the sender withholds some packets. Records the numbers of these packets.
 struct Withheld {
   explicit Withheld(std::size_t bytes, bool check = true)
       : pair(checked(check), checked(check)), message(random_bytes(bytes)), buffer(bytes) {
@@ -236,7 +235,7 @@ struct Withheld {
     EXPECT_EQ(pair.s().receive(s, buffer, 0), PostResult::ok);
     EXPECT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   }
-  /// Imitates an attacker on the path who acknowledges the packet number.
+  /// Imitates an attacker on the path who acknowledges packet `number`.
   void acknowledge(std::uint64_t number) {
     pair.inject(pair.client(), pair.server().address, forge(header_for(c, 1'000'000 + number), [&](wire::Writer& w) {
                   testing_network::acknowledge(w, number, number);
@@ -459,7 +458,8 @@ TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
   EXPECT_GT(pair.s().stats().hole_bytes, budget / 4);
   EXPECT_LE(pair.s().stats().hole_bytes, budget / 2) << "half of what others have left";
   EXPECT_GT(pair.s().stats().beyond_holes, 1000u);
-  // Other connections must continue, even with losses, because each message may have a few holes outside of the budget.
+  // Other connections must continue even if packets are lost, because each message may have a few holes that do not
+  // count towards the budget.
   int left = 3;
   pair.fate = [&](const Parsed& packet, Fate& fate) {
     fate.drop = packet.from == 0 && is_data(packet) && packet.header.packet_number % 7 == 0 && left-- > 0;

@@ -1,5 +1,5 @@
-// Tests packets that are forged by an attacker on the path who knows the tags. The packets have numbers ahead of the
-// peer's, or false spans, and arrive before packets that the peer is about to send.
+// Tests packets that are forged by an attacker on the path who knows the tags. The forged packets have false spans, or
+// higher numbers than the packets of the real peer. They arrive before packets that the real peer sends next.
 //
 // The rule under test: a message that a sender reports as `ok` has arrived, whatever packet numbers arrived before, and
 // the connection continues. docs/reference/checks.md lists the forgeries that only sealing prevents (the bytes of a
@@ -17,7 +17,7 @@ constexpr std::array kJumps{std::uint64_t{1},       std::uint64_t{3},       std:
                             std::uint64_t{1} << 16, std::uint64_t{1} << 22, std::uint64_t{1} << 31};
 constexpr std::array kSpans{std::uint32_t{0}, std::uint32_t{1}, std::uint32_t{50}, ~std::uint32_t{0}};
 
-/// A connection over which the tests send messages one after another. Checks that every message that completes as `ok`
+/// A connection over which a test sends messages one after another. When a message completes as `ok`, checks that it
 /// has arrived.
 class Victim {
  public:
@@ -30,7 +30,7 @@ class Victim {
     };
   }
 
-  /// Returns the next packet number that the host uses.
+  /// Returns the next packet number that host `from` will use.
   [[nodiscard]] std::uint64_t next_number(std::size_t from) const {
     std::uint64_t next = 0;
     for (const Parsed& packet : pair.log)
@@ -50,7 +50,7 @@ class Victim {
     ASSERT_EQ(pair.s().receive(s, buffers.back(), buffers.size() - 1), PostResult::ok);
     ASSERT_EQ(pair.c().send(c, messages.back(), messages.size() - 1), PostResult::ok);
   }
-  /// Expects that every posted message arrives, and that a further message arrives, too.
+  /// Expects that all posted messages arrive. Then posts another message, and expects that it arrives.
   void expect_to_go_on(const std::string& after) {
     pair.run([this] { return finished(); }, pair.now() + 20_s);
     post(30'000);
@@ -125,7 +125,7 @@ TEST(Forgery, number_that_was_never_sent__ends_nothing) {
         else
           victim.forge_to_client(jump, 0, forgery.write);
         victim.pair.run_for(10_us);
-        // In the case of PING, sends so many packets that the receiver forgets the forged number.
+        // After a forged PING, sends so many packets that the receiver no longer remembers the forged number.
         victim.post(std::string(forgery.name) == "PING" ? 2'000'000 : 30'000);
         const Nanos begin = victim.pair.now();
         victim.expect_to_go_on(forgery.name);
@@ -174,14 +174,14 @@ TEST(Forgery, number_of_a_packet_under_way__the_real_packet_still_counts) {
 }
 
 TEST(Forgery, number_of_a_packet_that_is_lost__its_bytes_are_sent_again) {
-  // In the worst case, the receiver counts the forged packet, and the real packet with its number never arrives.
+  // The worst case: the receiver counts the forged packet, and the real packet with the same number never arrives.
   for (const std::uint64_t which : {0U, 1U, 7U, 20U, 35U}) {
     for (const bool full_integrity : {false, true}) {
       Victim victim(config_with([&](ConnectionConfig& config) { config.full_integrity = full_integrity; }));
       victim.pair.run_for(1_ms);
       const std::uint64_t number = victim.next_number(0) + which;
       victim.pair.fate = [&](const Parsed& packet, Fate& fate) {
-        // The forged packet arrives before all other packets that are sent now.
+        // The forged packet arrives before all packets that are now sent.
         if (packet.from != 0 || packet.header.packet_number != number) return;
         fate.drop = true;
         victim.pair.inject(victim.pair.server(), victim.pair.client().address,
@@ -221,7 +221,7 @@ TEST(Forgery, numbers_of_many_lost_packets__all_is_sent_again) {
 TEST(Forgery, garbage_where_real_bytes_come_later__is_written_over) {
   Victim victim;
   victim.post(100'000);
-  // The forged packet arrives before the first real one, and has the number of a packet that is in flight.
+  // The forged packet arrives before all real data packets, and has the number of the last packet in flight.
   victim.pair.run_for(20_us);
   victim.forge_to_server(0, 0, garbage(0, 50'000, 1000, false));
   victim.expect_to_go_on("garbage");
@@ -252,7 +252,7 @@ TEST(Forgery, real_packets_that_come_twice__are_no_conflict) {
 }
 
 TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
-  // Without sealing, a host cannot detect a forged CLOSE. But no message that has not arrived may complete as ok.
+  // Without sealing, a host cannot detect a forged CLOSE. Even so, a message may complete as ok only if it has arrived.
   for (const auto reason : {wire::CloseReason::done, wire::CloseReason::aborted, wire::CloseReason::idle})
     for (const std::uint64_t jump : kJumps)
       for (const bool to_server : {false, true}) {
@@ -267,7 +267,7 @@ TEST(Forgery, close_far_ahead__ends_without_ok_for_what_is_missing) {
         else
           victim.forge_to_client(jump, 0, write);
         victim.pair.run_for(60_s);
-        // A CLOSE whose number is further ahead than any sender can be is ignored.
+        // The host ignores a CLOSE if its packet number is higher than any sender can have reached.
         EXPECT_EQ(victim.sent_ok, jump > std::uint64_t{1} << 22 ? 1u : 0u) << jump;
         EXPECT_EQ(victim.pair.c().exists(victim.c), jump > std::uint64_t{1} << 22) << jump;
       }
@@ -388,7 +388,7 @@ TEST(Forgery, accept_that_is_lost_and_acknowledged__is_sent_for_the_next_connect
 }
 
 TEST(Forgery, credit_for_a_thousand__ends_both_ends_alike) {
-  // No buffers exist for the forged credit. Both hosts end the connection after give_up_after.
+  // The server has no buffers for the forged credit. Both hosts end the connection after give_up_after.
   Victim victim;
   victim.forge_to_client(0, 0, [](wire::Writer& w) { w.credit({.messages = 1000}); });
   victim.pair.run_for(1_ms);
@@ -412,7 +412,7 @@ struct ForgingServer {
     pair.inject(pair.client(), pair.server().address, forge(header_for(c, number++, 0), write));
     pair.run_for(1_ms);
   }
-  /// Acknowledges all packets. If `report_whole`, also states that no message is complete.
+  /// Acknowledges all packets. If `report_whole`, the acknowledgement also states that no message is complete.
   void acknowledge(bool report_whole) {
     answer([&](wire::Writer& w) {
       wire::AckFrame ack{};

@@ -1,4 +1,5 @@
-// Tests the phase gate on the wire: which packets of an iteration wait for its slot, and which packets never wait.
+// Tests the phase gate on the wire: which packets of an iteration wait for the slot of this iteration, and which
+// packets never wait.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -90,7 +91,7 @@ TEST_F(Gate, all_connections__open_together) {
   EXPECT_EQ(opened.size(), 3U);
 }
 
-// Two workers on separate hosts have the same plan.
+// Two workers of a job on separate hosts have the same plan, and must choose the same slot.
 TEST_F(Gate, workers__decide_alike) {
   TestHost& other = pair.add();
   const ConnectionId second = other.shard->connect(pair.server().address, {}, pair.now());
@@ -192,7 +193,7 @@ TEST_F(Gate, plan_that_goes__lets_go_what_it_holds) {
   pair.run_until(41_ms);
   EXPECT_EQ(sent_at(0), 40_ms);
   EXPECT_EQ(pair.c().gate_stats(job).state, PlanState::removed);
-  // The first plan holds the iteration. The second plan is invalid, and so opens the gate.
+  // The first plan holds back the iteration. The second plan is invalid, so that the gate opens.
   begin_iteration_with_plan();
   send();
   pair.run_until(50_ms);
@@ -223,7 +224,7 @@ TEST_F(Gate, jobs__that_do_not_tell_their_iterations_get_no_plan) {
   EXPECT_EQ(pair.c().set_plan(77, plan, pair.now()), PlanState::unknown_job);
   EXPECT_EQ(pair.c().gate_stats(77).state, PlanState::unknown_job);
   pair.c().clear_plan(77, pair.now());
-  // This job may state its iterations, but has not stated any, so the gate must hold nothing.
+  // This job has not stated any iteration yet, so the gate must not hold back its packets.
   ASSERT_EQ(pair.c().set_plan(job, plan, pair.now()), PlanState::active);
   const Nanos posted = pair.now();
   send();

@@ -227,7 +227,7 @@ TEST(Handshake, version_2__is_told_in_its_own_form) {
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0], ByteVector(expected.begin(), expected.end()));
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
-  // All other packets of version 2, including the answer itself, must count as foreign.
+  // A damaged CONNECT of version 2 must count as foreign. The answer, if it is sent back, must count as foreign, too.
   connect[40] ^= std::byte{1};
   pair.inject_as_it_is(pair.server(), pair.client().address, connect);
   pair.inject_as_it_is(pair.server(), pair.client().address, answers[0]);
@@ -250,8 +250,8 @@ TEST(Handshake, connect_that_makes_no_sense__is_not_answered) {
 }
 
 TEST(Handshake, accept_with_an_impossible_packet_size__does_no_harm) {
-  // These sizes are too small for a packet. With the smallest ones, a header alone would be written beyond the end of
-  // the packet.
+  // No packet can be as short as the following sizes. With the smallest sizes, even the header would be longer than the
+  // packet.
   for (const std::uint16_t size : std::initializer_list<std::uint16_t>{0, 31, 40, 100}) {
     Pair pair;
     pair.server().dead = true;
@@ -282,9 +282,9 @@ TEST(Handshake, accept_without_a_connection_id__is_ignored) {
 
 TEST(Handshake, server_that_vanishes_before_accept__is_unreachable) {
   ConnectionConfig slow;
-  slow.initial_rtt = 20_ms;  // so that the server's timeout comes after that of the client
+  slow.initial_rtt = 20_ms;  // so that the server's first timeout comes after the client's first timeout
   Pair pair({}, slow);
-  // The first answer that arrives acknowledges CONNECT without accepting the connection. No further answer arrives.
+  // Only one answer arrives. It acknowledges CONNECT, but does not accept the connection.
   pair.fate = [](const Parsed& packet, Fate& fate) { fate.drop = packet.from == 1 && packet.has(FrameType::accept); };
   pair.c().connect(pair.server().address, {}, pair.now());
   pair.run([&] { return pair.count([](const Parsed& p) { return p.from == 1 && !p.has(FrameType::accept); }) > 0; },

@@ -156,9 +156,9 @@ TEST(Job, gain__reaches_an_algorithm_of_timed_increases_as_a_multiple_of_the_lea
 }
 
 TEST(Job, iteration__its_bytes_reach_an_algorithm_of_timed_increases) {
-  // An increase by half of 100 Mbps within a quarter of a burst of 1 s takes 25 steps of 2 Mbps, which is four times
-  // the configured step. After four cuts the target is an eighth of the line rate. There, steps are half as large, and
-  // grow with the square root of the target.
+  // A burst takes 1 s, and a quarter of it has 25 timer steps. To gain half of 100 Mbps in them, each step must be 2
+  // Mbps, four times the configured step. After four cuts the target is an eighth of the line rate. At such a target,
+  // steps are half as large, because they grow with the square root of the target.
   const auto flat = cc::Augmentation::mltcp(cc::Aggressiveness(0, 0.25));
   EXPECT_NEAR(regained(flat, 12'500'000) / regained(flat), 2.2, 0.1);
   EXPECT_NEAR(regained(cc::Augmentation(), 12'500'000) / regained(flat), 1.0, 0.01) << "plain flows do as always";
@@ -217,8 +217,8 @@ TEST(Job, iterations__are_learned_over_all_connections) {
   EXPECT_FALSE(pair.c().learn_iterations(12345)) << "no such job";
 }
 
-// However long the application has stated sizes, the learner must need no more time than for a new job. The interval
-// without learning must not count as one burst.
+// The learner must learn iterations as quickly as for a new job, however long the application stated them before. The
+// time without learning must not count as one burst.
 TEST(Job, iterations__are_learned_again_after_many_that_were_stated) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);
@@ -313,8 +313,8 @@ TEST(Job, attach__to_the_same_job_again_is_no_end_of_a_burst) {
   }
 }
 
-// The learner counts open messages. If an ended message were not subtracted exactly once, the job would seem to wait
-// for a message without end, would never pause again, and nothing would be learned.
+// The learner counts open messages. It must subtract each ended message exactly once. If a message stayed in the count,
+// the job would never seem to pause, and nothing would be learned.
 TEST(Job, messages__are_counted_off_however_they_end) {
   Pair pair;
   pair.rate = Rate(1'000'000'000);

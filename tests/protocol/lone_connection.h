@@ -1,6 +1,6 @@
-// A connection without a shard and a network. The test plays its clock, its peer and its congestion controller. It
-// decides about every packet that arrives, inspects every packet that is built, and reads the exact events of the
-// controller.
+// A connection without a shard and a network. The test takes the place of the clock, the peer and the congestion
+// controller. It decides about every packet that arrives, inspects every packet that is built, and reads the exact
+// events of the controller.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ struct Event {
 };
 
 /// A congestion controller that records its events, and whose output the test sets. The record is static, because the
-/// state of an algorithm is plain bytes. So only one connection may use it at a time.
+/// state of an algorithm is plain bytes. Therefore, only one connection may use a Recorder at a time.
 struct Recorder {
   static constexpr std::string_view name = "recorder";
   static constexpr cc::Capabilities capabilities{.needs_timer = true};
@@ -67,14 +67,14 @@ inline ConnectionConfig with_ecn(ConnectionConfig config = round_timers()) {
   return config;
 }
 
-/// The server side of an accepted connection, by default with credit for a million messages. Packet 0 was its ACCEPT,
-/// which the peer acknowledged after a round trip of 100 us.
+/// The server side of an accepted connection, by default with credit for a million messages. By default, it has sent
+/// packet 0, its ACCEPT, and the peer acknowledged this packet after a round trip of 100 us.
 class LoneConnection {
  public:
   static constexpr Nanos kRoundTrip{100'000};
   static constexpr std::uint32_t kPacket = 1472;   ///< bytes of a full packet
   static constexpr std::uint32_t kPayload = 1424;  ///< bytes of data in a full packet
-  static constexpr double kHuge = 1e9;             ///< bytes of a window that never limits sending
+  static constexpr double kHuge = 1e9;             ///< a window in bytes, so large that it never limits sending
   static constexpr Rate kUnpaced{1'000'000'000'000'000'000};
   static constexpr std::uint64_t kFirstOfPeer = 10;  ///< packet number of the first packet that arrives
 
@@ -115,7 +115,7 @@ class LoneConnection {
 
   // Actions of the program.
 
-  /// Sends `count` messages now, by default of one full packet each. Returns the packet number of the first one.
+  /// Sends `count` messages now, by default of one full packet each. Returns the number of the first packet.
   std::uint64_t send(std::uint64_t count = 1, Bytes bytes = kPayload) {
     const std::uint64_t first = connection.next_packet_number();
     for (std::uint64_t i = 0; i < count; ++i) post(bytes);
@@ -271,8 +271,8 @@ struct Flight : LoneConnection {
   explicit Flight(const ConnectionConfig& config = round_timers()) : LoneConnection(config), first(send(10)) {
     now += kRoundTrip;
   }
-  /// Acknowledges packets `from` to `to`, counted from the first of the ten packets, which is 0. Packets that are sent
-  /// later have numbers from 10 on.
+  /// Acknowledges packets `from` to `to`. Here, 0 is the first of the ten packets, and packets sent after the ten are
+  /// counted from 10 on.
   void arrived(std::uint64_t from, std::uint64_t to, const wire::EcnCounts& ecn = {}) {
     ack({{first + from, first + to}}, ecn);
   }

@@ -212,8 +212,8 @@ TEST(LossDetection, lost_packets__are_remembered_for_as_long_as_one_may_be_late)
     flight.arrived(1, 3);
     const Nanos sent = flight.packet_of(flight.first).at;
     flight.arrived(4, 9);
-    // The time limit is a round trip plus 10 ms plus the timer granularity. The acknowledgement arrives a round trip
-    // later.
+    // A lost packet is remembered for a round trip plus 10 ms plus the timer granularity of 1 ms. The acknowledgement
+    // arrives a round trip after the time set here.
     flight.now = sent + 11_ms - (in_time ? 1_ns : 0_ns);
     const std::uint64_t next = flight.send();
     flight.answer({{next, next}});
@@ -241,7 +241,8 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   LoneConnection alone(config);
   const std::uint64_t first = alone.send();
   alone.run_for(2_ms);
-  // The probe also contains an acknowledgement, so that the data of the packet needs two packets.
+  // The probe also has to carry an acknowledgement, so that the data of one packet does not fit. It is sent again in
+  // two packets.
   alone.arrive([](wire::Writer& w) { w.ping(); });
   alone.run_for(110_us);
   ASSERT_EQ(alone.sent.size(), first + 3);
@@ -253,7 +254,7 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   EXPECT_EQ(rest.offset + rest.length, LoneConnection::kPayload);
   EXPECT_FALSE(front.last);
   EXPECT_TRUE(rest.last);
-  // The front part arrives. When the first packet counts as lost, only the rest is missing.
+  // The first part arrives. When the original packet counts as lost, only the second part may be sent again.
   const std::uint64_t more = alone.send(2);
   alone.ack({{first + 1, first + 1}, {more, more + 1}});
   ASSERT_EQ(alone.stats().lost_packets, 1u);

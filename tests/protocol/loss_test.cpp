@@ -63,7 +63,7 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
   const auto [c, s] = pair.connect();
   pair.log.clear();
   const Nanos begin = pair.now();
-  pair.client().dead = true;  // because the client has not sent the injected packets
+  pair.client().dead = true;  // the client must not answer, because it has not sent the injected packets
   pair.inject(pair.server(), pair.client().address,
               // This packet is out of order, so it must be acknowledged at once.
               forge(header_for(s, 5), [](wire::Writer& w) { w.ping(); }));
@@ -80,7 +80,7 @@ TEST(Acknowledgement, delayed__by_max_ack_delay_when_nothing_hurries_it) {
   EXPECT_EQ(pair.log[0].find(FrameType::ack)->ack.ranges[0].last, 6u);
 }
 
-/// Measures the acknowledgements of a transfer of 20 MB on a link of `rate`, and their cost.
+/// Transfers 20 MB over a link of `rate`, and measures the number and the cost of acknowledgements.
 struct AckCosts {
   AckCosts(Rate rate, const ConnectionConfig& config, std::size_t message_bytes = 20'000'000,
            Nanos delay = TestNetwork::kDefaultDelay)
@@ -168,7 +168,7 @@ TEST(AckRatio, short_messages__do_not_end_it) {
 }
 
 TEST(AckRatio, last_packet__is_acknowledged_at_once) {
-  // The first length ends after whole groups of 16 packets. The other lengths end within a group.
+  // The first length is a whole number of groups of 16 packets. The last group of the two other lengths is incomplete.
   for (const std::size_t bytes : {kFullPayload * 16 * 600, std::size_t{13'000'000}, std::size_t{13'007'300}}) {
     Transfer transfer(bytes, window_of_256);
     transfer.pair.rate = kTenGbps;
@@ -195,7 +195,8 @@ TEST(AckRatio, packets_behind_a_gap__are_acknowledged_each) {
   std::set<std::uint64_t> acknowledged;
   for (const Parsed& packet : transfer.pair.log)
     if (const wire::Frame* ack = packet.find(FrameType::ack)) acknowledged.insert(ack->ack.ranges[0].last);
-  // After three later packets, the dropped packet counts as lost (RFC 9002), and the earlier ratio applies again.
+  // Each of the three packets after the dropped one is acknowledged at once. After them, the dropped packet counts as
+  // lost (RFC 9002), and the receiver again acknowledges only some packets.
   for (std::uint64_t behind = 1; behind <= 3; ++behind) EXPECT_EQ(acknowledged.count(dropped + behind), 1u) << behind;
   EXPECT_EQ(acknowledged.count(dropped + 4), 0u);
 }
@@ -268,7 +269,7 @@ TEST(Loss, whole_flight__is_made_good_by_a_probe) {
 }
 
 TEST(Loss, probes__double_their_interval) {
-  Transfer transfer(400);  // so short that its loss cannot be due to its length
+  Transfer transfer(400);  // so short that a loss of the packet cannot be due to its length
   transfer.on_data([](int, Fate& fate) { fate.drop = true; });
   transfer.send();
   transfer.pair.run_for(5_s);
@@ -365,7 +366,7 @@ TEST(Congestion, in_flight__stays_within_the_window) {
   transfer.send();
   transfer.pair.run(
       [&] {
-        // A decrease of the window does not change the bytes in flight, which may then exceed the window.
+        // Bytes in flight may exceed the window only after a decrease of the window.
         beyond = beyond || (static_cast<double>(transfer.stats().in_flight) > transfer.stats().cwnd_bytes &&
                             transfer.stats().congestion_events == 0);
         return transfer.pair.server().count(Kind::received) == 1;

@@ -188,8 +188,8 @@ TEST_F(MessageConnected, both_directions__at_once_on_one_connection) {
 }
 
 TEST(Message, one_buffer__may_be_sent_on_several_connections) {
-  // As in a broadcast, two messages use the same memory. One completes while packets of the other wait in a full
-  // datapath.
+  // As in a broadcast, two messages use the same memory. The first message completes while packets of the second one
+  // wait in a full datapath.
   Pair pair({}, {}, 50_us, {.burst = 8});
   const auto message = random_bytes(10'000);
   std::array<ConnectionId, 2> ids{};

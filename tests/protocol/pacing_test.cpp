@@ -59,13 +59,13 @@ TEST(Pacing, window__is_spread_over_the_round_trip) {
   pair.log.clear();
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.transfer(1, 1));
-  // A connection sends at most twice the window in a round trip of 2 ms. In a tenth of this time it may send a tenth of
-  // these bytes and a small burst.
+  // In a round trip of 2 ms, a connection sends at most twice the window. In 0.2 ms, it may send a tenth of these bytes
+  // and a small burst.
   const double window = pair.c().stats(c)->cwnd_bytes;
   EXPECT_LE(static_cast<double>(densest(pair, 0, 200_us)), 0.2 * window * 1.1 + 40 * 1514);
 }
 
-/// Returns how many bytes the window grows in 100 ms if polls are up to `late` too late.
+/// Returns by how many bytes the window grows in 100 ms if polls are up to `late` too late.
 double window_with(Nanos late) {
   Pair pair({}, {}, 250_us, {.virtual_payload = true});
   const auto [c, s] = pair.connect();
@@ -178,7 +178,7 @@ TEST(JobRate, finished_flows__leave_theirs_to_the_others) {
   EXPECT_LT((shared.pair.now() - begin).seconds(), 11e6 * 8 / 5e8 * 1.08);
 }
 
-/// Returns the achieved share of the rate if no shard is polled for 0.2 ms of every millisecond.
+/// Polls no shard for 0.2 ms of every millisecond. Returns the rate of the job as a fraction of its configured rate.
 double share_of_rate(Nanos catch_up) {
   const Rate rate(500'000'000);
   SharedJob shared(rate, 1, {}, catch_up);
@@ -213,7 +213,7 @@ TEST(JobRate, late_poll__sends_the_packets_of_the_flows_in_turn) {
   SharedJob shared(Rate(500'000'000), 4, {}, 1_ms);
   shared.post(100'000'000);
   shared.pair.run_for(20_ms);
-  shared.pair.stand_still(400_us);  // the time in which 16 packets may leave
+  shared.pair.stand_still(400_us);  // at the configured rate, 16 packets may leave in this time
   shared.pair.log.clear();
   const Nanos late = shared.pair.now();
   shared.pair.run_for(1_us);

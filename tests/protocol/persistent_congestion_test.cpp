@@ -13,7 +13,7 @@ using namespace testing_network;
 constexpr Nanos kThreeTimeouts = 3'300_us;  // three timeouts, at a round trip of 100 us and a granularity of 1 ms
 
 /// Sends one packet at each of `times` after the handshake, and a last packet at 10 ms. The peer acknowledges the last
-/// packet and those whose index is in `acked`. All others are lost.
+/// packet, and the packets with an index (from 0) in `acked`. All other packets are lost.
 struct Losses {
   Losses(std::initializer_list<Nanos> times, const std::set<std::size_t>& acked = {},
          LoneConnection::Start start = LoneConnection::Start::acknowledged)

@@ -144,8 +144,8 @@ TEST(Probe, progress__begins_the_time_to_give_up_anew) {
   EXPECT_EQ(alone.connection.state(), Connection::State::dead);
 }
 
-// The peer may refuse a message, and with it all other messages in the same packet. These would then wait for one
-// another without end.
+// If the peer refuses a message, it may refuse the whole packet. If the same messages always shared a packet, none of
+// them would ever arrive.
 TEST(Probe, eight_in_vain__have_a_packet_take_a_single_lost_piece_whoever_sends_it) {
   const auto pieces = [](const Parsed& packet) {
     return std::count_if(packet.frames.begin(), packet.frames.end(),
@@ -191,7 +191,7 @@ TEST(Probe, connects_that_were_not_received__are_forgotten_once_one_was) {
   LoneConnection alone({.start = LoneConnection::Start::connecting});
   for (int i = 0; i < 100 && alone.sent.size() < 4; ++i) alone.run_for(1_ms);
   ASSERT_EQ(alone.sent.size(), 4u);
-  alone.take_ack({{3, 3}});  // before ACCEPT, so it has no effect
+  alone.take_ack({{3, 3}});  // this acknowledgement comes before ACCEPT, so it has no effect
   alone.arrive([](wire::Writer& w) { w.accept({.max_packet = 1472, .source_connection = 99, .credit = 0}); });
   alone.ack({{3, 3}});
   EXPECT_EQ(alone.stats().lost_packets, 3u);

@@ -1,6 +1,7 @@
-// Tests address validation: a connecting peer has to prove that it receives at its address. Covers cookies, half-open
-// connections, a peer that restarts and uses the same connection ID, and the packets that a shard accepts from an
-// unknown peer. Before the proof, a shard sends at most three times the bytes that it has received.
+// Tests address validation: a connecting peer has to prove that it receives packets at its address. Covers cookies,
+// half-open connections, a peer that restarts and uses the same connection ID, and the packets that a shard accepts
+// from an unknown peer. Until the peer has proven its address, a shard sends to it at most three times the bytes that
+// arrived from there.
 #include <gtest/gtest.h>
 
 #include "../transport/test_network.h"
@@ -47,7 +48,7 @@ TEST(Proof, flood_of_connects__takes_no_more_places_than_may_be_half_open) {
     if (packet.has(FrameType::retry)) {
       EXPECT_LE(packet.size, kConnectBytes) << "never longer than the question";
     }
-  // Meanwhile a real host connects, which takes one additional round trip.
+  // A real host can connect at the same time, but needs one additional round trip.
   const Nanos begin = pair.now();
   Nanos connected;
   pair.client().on_completion = [&](const Completion&) { connected = pair.now(); };
@@ -153,7 +154,8 @@ TEST(Proof, without_half_open_places__every_connection_brings_a_cookie) {
 }
 
 TEST(Proof, client_that_only_receives__says_that_it_is_there_until_the_server_knows) {
-  // For 5 ms, all packets of the client after CONNECT are lost: its answers to ACCEPT and to the repeated ACCEPT.
+  // For 5 ms, all packets of the client except CONNECT are lost. These are its answers to ACCEPT and to copies of
+  // ACCEPT.
   Pair pair;
   const Nanos begin = pair.now();
   std::size_t dropped = 0;
@@ -302,7 +304,7 @@ TEST(Proof, restart_under_a_known_id__one_packet_ends_nothing) {
 TEST(Proof, restart_under_a_known_id__with_a_cookie_replaces_the_old_connection) {
   Pair pair;
   const auto [old_c, old_s] = pair.connect();
-  // With the same seed, the new shard draws the same IDs.
+  // The new shard has the same seed, so that it draws the same connection IDs as the old one.
   pair.client().shard = std::make_unique<Shard>(pair.client(), ShardConfig{.seed = 1});
   const Nanos begin = pair.now();
   const auto [c, s] = pair.connect();
@@ -418,8 +420,8 @@ TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
   std::vector<ConnectionId> further;
   for (int i = 0; i < 3; ++i) further.push_back(pair.c().connect(pair.server().address, {}, pair.now()));
   pair.run_for(1_s);
-  // The three connections were half-open at the same time. With the first connection they exceed the share of two, so
-  // that two of them end after they have proven their address.
+  // The three connections were half-open at the same time. An address may have two accepted connections, and the first
+  // connection is one of them. So two of the three end after they have proven their address.
   EXPECT_EQ(pair.s().stats().connections, 2u);
   EXPECT_EQ(pair.client().count(Kind::closed), 2u);
   const ConnectionId late = pair.c().connect(pair.server().address, {}, pair.now());
@@ -435,7 +437,7 @@ TEST(Proof, address_that_has_its_share__is_asked_for_proof_and_refused) {
   pair.run_for(1_ms);
   EXPECT_EQ(pair.s().stats().half_open, 10u);
   EXPECT_EQ(pair.s().stats().refused_connects, 1u);
-  // When a connection ends, its address may open another one.
+  // After a connection has ended, its address may open another connection.
   pair.c().close(c);
   pair.s().close(s);
   pair.run_for(10_s);
@@ -454,8 +456,8 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
         return retry->cookie;
     return std::nullopt;
   };
-  // Half-open connections do not count towards the share. A new connection with the same ID and a cookie then replaces
-  // each of them.
+  // Half-open connections do not count towards the share of an address. A new connection with the same ID and a cookie
+  // then replaces each of them. The new connection counts.
   for (std::uint32_t i = 1; i <= 10; ++i) pair.inject(pair.server(), host, connect_as(i, i));
   pair.run_for(1_ms);
   ASSERT_EQ(pair.s().stats().half_open, 10u);
@@ -469,7 +471,8 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
   }
   EXPECT_EQ(pair.s().stats().cookies_accepted, 2u);
   EXPECT_EQ(pair.s().stats().refused_connects, 8u);
-  // A new connection with the ID of a connection that counts replaces it, and still counts as one.
+  // A new connection may replace a connection with the same ID that already counts. The number of counted connections
+  // stays the same.
   pair.inject(pair.server(), host, connect_as(1, 201));
   pair.run_for(1_ms);
   pair.inject(pair.server(), host, connect_as(1, 201, cookie_for(1)));
@@ -560,7 +563,7 @@ TEST(Proof, places_without_an_answer__do_not_block_other_peers) {
   std::vector<std::pair<ConnectionId, ConnectionId>> opened;
   for (int i = 0; i < 16; ++i) opened.push_back(pair.connect());
   EXPECT_LT(pair.now() - begin, 1_s);
-  // Connections that have answered must stay open, however many other peers ask for a connection.
+  // Connections whose peers have answered must stay open, however many other peers ask for a connection.
   for (std::uint32_t i = 1; i <= 100; ++i) pair.inject(pair.server(), unproven_peer(i), connect_as(i, i));
   pair.run_for(1_ms);
   EXPECT_EQ(pair.s().stats().refused_connects, 100u);
@@ -569,7 +572,7 @@ TEST(Proof, places_without_an_answer__do_not_block_other_peers) {
 
 TEST(Proof, places_without_an_answer__of_one_address_displace_each_other) {
   Pair pair({}, {}, 50_us, {}, with_half_open(0, 16));
-  take_place(pair, unproven_peer(1), 1);  // a peer at another address, which answers slowly
+  take_place(pair, unproven_peer(1), 1);  // a slow peer, at another address than the following connections
   const ConnectionId first = pair.server().of(Kind::accepted)[0].connection;
   for (std::uint32_t i = 2; i <= 100; ++i) take_place(pair, unproven_peer(2), i);
   EXPECT_TRUE(pair.s().exists(first));
@@ -631,8 +634,8 @@ TEST(AddressCounts, network_of_64_bits__counts_as_one) {
   EXPECT_EQ(counts.of(v6("2001:db8::1")), 0u);
   counts.remove(v6("2001:db8::9"));  // the address has no entry
   EXPECT_EQ(counts.of(v6("2001:db8::1")), 0u);
-  // Link-local neighbours share a prefix, and so do hosts behind a translator, but each of these hosts counts
-  // separately.
+  // All link-local addresses share a prefix, and so do all hosts behind an address translator. Each of these hosts must
+  // count separately.
   counts.add(v6("fe80::1"));
   counts.add(v6("64:ff9b::1.2.3.4"));
   EXPECT_EQ(counts.of(v6("fe80::2")), 0u);

@@ -44,8 +44,7 @@ class ReceptionTest : public testing::Test {
 };
 
 TEST_F(ReceptionTest, forgotten_packets__are_taken_again) {
-  // 31 single packets with gaps between them, together with the earlier packet 10, are as many ranges as the receiver
-  // remembers.
+  // Packet 10 and 31 further packets, with gaps between them, are 32 ranges. The receiver remembers no more than 32.
   for (std::uint64_t i = 1; i <= 31; ++i) receiver.arrive(header_for(7, 10 + 2 * i, 1000), ping);
   const std::uint64_t taken = receiver.stats().packets_received;
   receiver.arrive(header_for(7, 9, 1000), ping);
@@ -75,8 +74,8 @@ TEST_F(ReceptionTest, packet_below_all_that_is_remembered__is_told) {
 }
 
 TEST(Reception, packet_that_overtakes_as_many_as_make_others_void__is_the_peers) {
-  // The last packet joins the first range to the others. The numbers are so high that the receiver would accept no
-  // packet if it had forgotten the range.
+  // The last overtaken packet joins the two ranges. If the receiver had forgotten the first range, it would accept no
+  // packet, because the numbers are so high.
   for (const std::uint64_t begin : {std::uint64_t{1000}, std::uint64_t{1} << 22}) {
     constexpr std::uint32_t overtaken = 1024;
     Receiver receiver;
@@ -311,10 +310,10 @@ struct Buffers : Receiver {
     answers();
   }
   /// Lets a packet arrive, and expects that the receiver refuses it: the receiver counts the packet, does not
-  /// acknowledge it, and later accepts a valid packet with the same number.
+  /// acknowledge it, and would still accept a valid packet with the same number.
   void refuse(const std::function<void(wire::Writer&)>& write, std::uint64_t malformed = 1) {
     run_for(10_ms);
-    answers();  // ignores acknowledgements of earlier packets
+    answers();  // does not count answers to earlier packets
     const std::uint64_t counted = shard.malformed_packets;
     const std::uint64_t taken = stats().packets_received;
     arrive(header_for(7, next_of_peer, 1000), write);
@@ -399,10 +398,10 @@ TEST_F(ForgedFramesTest, end_before_data_that_has_come__takes_neither) {
 
 TEST(ForgedFrames, data_that_contradicts_the_end__takes_neither) {
   for (const auto& frame : {
-           data(150, 100),        // extends beyond the end
-           data(150, 50),         // reaches the end without `last`
-           data(0, 199, true),    // states a smaller end
-           data(100, 101, true),  // states a larger end
+           data(150, 100),        // extends beyond the end of the message
+           data(150, 50),         // reaches the end of the message without `last`
+           data(0, 199, true),    // states a shorter message
+           data(100, 101, true),  // states a longer message
        }) {
     Buffers receiver;
     receiver.take(data(0, 50));

@@ -1,5 +1,6 @@
 // Tests copies of a process: by a fork, which the process notices, and by a virtual machine that is resumed twice from
-// one snapshot. The system call clone() imitates the second case, because it notifies nothing in the process.
+// one snapshot. The system call clone() imitates the virtual machine: unlike fork(), it runs no code that would notice
+// the copy.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -66,7 +67,8 @@ class SealCopy : public ::testing::Test {
     pair_.run_for(20_ms);
     return c;
   }
-  /// Returns all bytes that the client sends for one message. The content of the message is different in the child.
+  /// Returns all bytes that the client sends for one message. The child sends a message with other content than its
+  /// parent.
   ByteVector sent_with(ConnectionId id, bool is_child) {
     message_.assign(152, is_child ? std::byte{'A'} : std::byte{'B'});
     sent_.clear();
@@ -81,8 +83,8 @@ class SealCopy : public ::testing::Test {
   ByteVector buffer_ = ByteVector(1000);
 };
 
-/// Returns the number of bytes at which the ciphertexts of both packets differ exactly as the messages do. With the
-/// same key and packet number, these are all bytes of the message.
+/// Returns the number of bytes in which two ciphertexts differ by the same bits as their messages. If both packets have
+/// the same key and packet number, these are all bytes of the message.
 std::size_t cancelled(const ByteVector& a, const ByteVector& b) {
   constexpr std::byte difference{'A' ^ 'B'};
   std::size_t count = 0;
@@ -129,7 +131,7 @@ TEST_F(SealCopy, connection_of_a_copy_that_is_told__ends_in_both_without_a_packe
     EXPECT_TRUE(!ended.empty() && ended.front().status == Status::aborted);
     EXPECT_EQ(pair_.client().of(Kind::sent).size(), 1U);
     EXPECT_EQ(pair_.c().stats().connections, 0U);
-    // A new connection has different keys in both copies.
+    // A connection that each copy opens now must have other keys in each copy.
     const ByteVector later = sent_with(open(), is_child);
     return sent.empty() ? later : ByteVector();
   });

@@ -1,5 +1,5 @@
-// Tests identities in sealed connections: which CONNECT counts, which connections it may end, which hosts share a key,
-// and the cost of attempts without the key.
+// Tests identities in sealed connections: which CONNECT a host accepts, which connections a CONNECT may end, which
+// hosts share a key, and the cost of attempts without the key.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ using security::packet_key;
 using security::Protection;
 using Key = std::shared_ptr<const PacketKey>;
 
-/// How a MannerKey differs from the key that it wraps.
+/// State of a MannerKey, which wraps another key, counts CONNECTs and lets seals fail.
 struct Manner {
   int throws = 0;           ///< number of seals that fail next
   int greetings_tried = 0;  ///< number of CONNECTs that were checked with the key
@@ -162,7 +162,8 @@ TEST(SealIdentity, connect_to_an_open_connection__counts_if_its_own_client_has_s
   const auto [c, s] = pair.connect();
   ASSERT_NE(connect.source_connection, 0u);
   const std::uint64_t before = pair.s().stats(s)->packets_received;
-  // If the server accepted this high packet number, it would take all packets of the client for old ones.
+  // If the server accepted the high packet number of this CONNECT, it would treat all following packets of the client
+  // as old.
   for (const Key& key : {two, one})
     pair.inject_as_it_is(pair.server(), pair.client().address, sealed_connect(key, connect, 7, 1U << 20));
   pair.run_for(10_ms);
@@ -320,7 +321,7 @@ TEST(SealIdentity, many_connects_that_no_key_opens__make_the_honest_bring_a_cook
     pair.inject_as_it_is(pair.server(), Address::v4(0x0B000000 + static_cast<std::uint32_t>(i), 9), forged);
     if (i % 20 == 19) pair.run_for(1_ms);
   }
-  // The server checks at most 2000 CONNECTs per second, and at most a tenth of that at once.
+  // The server checks at most 2000 CONNECTs per second, and at most 200 at once.
   EXPECT_GT(manner.greetings_tried, 200);
   EXPECT_LT(manner.greetings_tried, 450);
   EXPECT_EQ(pair.s().stats().retries_sent, static_cast<std::uint64_t>(count - manner.greetings_tried));

@@ -1,5 +1,5 @@
-// Tests connections whose packets are sealed with a job's key: whole exchanges, and peers that have no key, have
-// another key, or only know packets that they have seen on the wire.
+// Tests connections whose packets are sealed with a job's key: whole exchanges, and peers that have no key or another
+// key, and attackers that only know packets from the wire.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -180,7 +180,7 @@ TEST_P(SealTest, whatever_was_seen_and_is_sent_again__is_not_taken) {
   pair.run_for(1_s);
   EXPECT_GT(pair.s().stats().replayed_packets, 10u);
   EXPECT_EQ(pair.s().stats(s)->messages_received, before.messages_received);
-  // CONNECT also arrived a second time, but must open no connection.
+  // CONNECT also arrived a second time, but must not open a second connection.
   EXPECT_EQ(pair.server().of(Kind::accepted).size(), 1u);
   pair.client().forget_completions();
   EXPECT_TRUE(exchange(pair, c, s, letters(3000)));
@@ -298,10 +298,10 @@ TEST_P(SealTest, reset_of_a_restarted_server__is_accepted_if_it_has_the_key) {
   const Nanos began = pair.now();
   const std::byte message{1};
   ASSERT_EQ(pair.c().send(c, {&message, 1}, 9), PostResult::ok);
-  // The client has no credit, and so asks for it.
+  // The client has no credit, so it sends requests for credit.
   EXPECT_EQ(how_it_ended(pair, 10_s), Status::unreachable);
   EXPECT_LT((pair.now() - began).count,
-            (3_s).count);  // the server tries its two keys in turn, and so uses the right one for the second question
+            (3_s).count);  // the server tries its two keys in turn, so it answers the second request with the right key
   EXPECT_EQ(pair.c().stats().resets_taken, 1u);
   EXPECT_GT(pair.c().stats().forged_resets, 0u);
 }

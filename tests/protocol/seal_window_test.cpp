@@ -71,7 +71,7 @@ TEST(SealWindow, highest_number__is_known_though_more_than_a_thousand_late_packe
   ASSERT_EQ(pair.s().receive(s, first, 0), PostResult::ok);
   ASSERT_EQ(pair.s().receive(s, second, 0), PostResult::ok);
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
-  ASSERT_TRUE(pair.transfer(1, 1));  // opens the window to a large size
+  ASSERT_TRUE(pair.transfer(1, 1));  // this transfer increases the congestion window
   phase = Phase::held_back;
   ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
   ASSERT_TRUE(pair.run([&] { return phase == Phase::none_pass && !top.empty(); }, pair.now() + 1_s));
@@ -152,7 +152,7 @@ TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
     ASSERT_EQ(pair.c().send(c, message, 0), PostResult::ok);
     ASSERT_TRUE(pair.transfer(1, 1));
   }
-  // An epoch ends up to a round trip late, because the change waits until PING is acknowledged.
+  // An epoch may last a round trip too long, because the change of keys waits until PING is acknowledged.
   EXPECT_GT(sent, 1000u);
   EXPECT_GT(changes, sent / 48);
   EXPECT_EQ(pair.s().stats().forged_packets + pair.c().stats().forged_packets, 0u);
@@ -171,7 +171,7 @@ class Job : public TestNetwork {
     EXPECT_TRUE(run([&] { return b.count(Kind::accepted) > 0 && a.count(Kind::connected) > 0; }, now() + 1_s));
     run_for(10_ms);
   }
-  /// Sends the latest packet of A to C, and the answer of C to A.
+  /// Sends A's latest packet to C, and C's answer to A.
   void relay() {
     answer.clear();
     inject_as_it_is(c, Address::v4(0x0B000001, 1), latest);

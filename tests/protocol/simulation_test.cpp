@@ -13,7 +13,7 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// Runs a shard, stores its completions, and calls on_completion for each.
+/// Runs a shard, stores its completions, and calls on_completion for each of them.
 class Runner final : public Pollable {
  public:
   Runner(sim::Host& host, const ShardConfig& config = {.seed = 1}) : shard(host, config) {}

@@ -123,7 +123,7 @@ TEST(Stall, both_close_with_sends_that_have_no_buffer__ends) {
   }
 }
 
-// The peer has credit for a buffer that the program then withdraws. The peer's message for this buffer is refused.
+// The program withdraws a buffer for which the peer already has credit. The peer's message for this buffer is refused.
 TEST(Stall, both_close_with_a_send_whose_buffer_was_withdrawn__ends) {
   for (const int lost : {0, 1, 3}) {
     Pair pair;
@@ -180,8 +180,8 @@ TEST(Stall, both_close_with_sends_whose_buffers_were_withdrawn__ends) {
   }
 }
 
-// The peer has credit for a buffer that the program then withdraws. Other messages in the same packet have buffers, and
-// must arrive.
+// The program withdraws a buffer for which the peer already has credit. A packet contains a message for this buffer and
+// other messages. The other messages must arrive.
 TEST(Stall, messages_in_one_packet_with_one_that_is_refused__arrive) {
   for (const bool in_disorder : {false, true}) {
     Pair pair;
@@ -266,8 +266,7 @@ TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_ha
   pair.server().on_completion = [&](const Completion& completion) {
     if (completion.kind == Kind::received && completion.tag == 0) receive(4, 6);
   };
-  // The acknowledgement with credit for six messages is late. The second message, which precedes the remaining ones, is
-  // lost.
+  // The acknowledgement with credit for six messages is late. The second of the eight messages is lost.
   bool is_late = false;
   bool loses = true;
   constexpr std::byte again{0xEE};
@@ -308,8 +307,8 @@ TEST_F(StallConnected, late_credit_after_the_last_word__has_nothing_sent_that_ha
   EXPECT_EQ(pair.client().of(Kind::sent).back().status, Status::closed) << "no buffer comes any more";
 }
 
-// The closing side answers each refused packet with the final credit, unless a packet with the final credit is in
-// flight. Without this exception, the peer would never be given up.
+// The closing side answers a refused packet with the final credit only if no packet with the final credit is in flight.
+// If it always answered, it would never give the peer up.
 TEST(Stall, peer_that_floods_a_closing_end_and_acknowledges_nothing__is_given_up) {
   const ConnectionConfig config = config_with([](ConnectionConfig& one) { one.give_up_after = 5_s; });
   Pair pair(config, config);
@@ -346,7 +345,7 @@ TEST_F(StallConnected, client_that_starts_anew_with_the_same_seed__connects) {
   EXPECT_FALSE(pair.s().exists(s));
 }
 
-/// Adds `packets` packets of unknown connections to the server's queue, which may be more than one poll reads.
+/// Adds `packets` packets of unknown connections to the server's queue. One poll may read only some of them.
 void flood(Pair& pair, std::size_t packets) {
   const ByteVector stray = forge(header_for(7 << 12), [](wire::Writer& w) { w.ping(); });
   for (std::size_t i = 0; i < packets; ++i) pair.inject_as_it_is(pair.server(), pair.client().address, stray);

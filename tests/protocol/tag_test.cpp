@@ -138,7 +138,8 @@ TEST(Reset, peer_restarted_twice_before_anybody_noticed__is_noticed_in_a_round_t
   EXPECT_EQ(pair.c().stats().forged_resets, 0u);
 }
 
-// All data of a side that closes has been acknowledged, so no data is missing.
+// All data of the closing side has been acknowledged. So its connection must end without an error, although the peer
+// has restarted.
 TEST(Reset, peer_that_begins_anew_under_its_id__has_closed_what_was_being_closed) {
   Pair pair;
   const auto [first, first_s] = pair.connect();
@@ -240,8 +241,8 @@ TEST_F(ResetConnected, end_that_has_closed__ends_as_closed) {
 }
 
 TEST(Reset, earlier_connection__its_packets_are_dropped) {
-  // The old and the new shards have the same seeds, so that the new connection has the ID of the old one. Packets of
-  // the old connection are still in flight.
+  // The new shards have the same seeds as the old ones, so that the new connection has the ID of the old connection.
+  // Packets of the old connection are still in flight.
   Pair pair;
   const auto [old_c, old_s] = pair.connect();
   const std::uint64_t old_tag = pair.tag_of(pair.server(), old_s);

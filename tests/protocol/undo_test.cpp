@@ -1,5 +1,5 @@
-// Tests of spurious losses: when the sender undoes its response to losses, what it learns about reordering, and which
-// data it does not retransmit. RFC 9002, section 6.1.1, allows a sender to adapt to reordering. An undo covers a whole
+// Tests spurious losses: when the sender undoes its response to losses, what it learns about reordering, and which data
+// it does not send again. RFC 9002, section 6.1.1, allows a sender to adapt to reordering. An undo covers a whole
 // recovery episode, as in Eifel (RFC 4015).
 #include <gtest/gtest.h>
 
@@ -128,10 +128,10 @@ TEST_F(UndoTest, reordering__is_tolerated_from_then_on_as_far_as_it_was_seen) {
   EXPECT_EQ(flight.stats().lost_packets, 2u) << "it is later than that";
   flight.arrived(13, 13);
   flight.arrived(6, 6);    // seven
-  flight.arrived(15, 21);  // packet 14 is seven packets behind, which is still tolerated
+  flight.arrived(15, 21);  // packet 14 is missing, but only seven later packets have arrived
   EXPECT_EQ(flight.stats().lost_packets, 2u);
-  // At a distance of eight packets, packet 14 is declared lost. It arrives eight packets late, so the threshold rises
-  // to eight.
+  // Eight packets after packet 14 have arrived, so it is declared lost. When it arrives after all, the sender tolerates
+  // eight packets from then on.
   flight.arrived(22, 22);
   ASSERT_EQ(flight.stats().lost_packets, 3u);
   flight.arrived(14, 14);

@@ -114,8 +114,8 @@ TEST(DeliveryRate, app_limited__only_while_the_application_is_the_limit) {
   const auto message = random_bytes(2'000'000);
   for (int i = 0; i < 3; ++i) ASSERT_EQ(pair.s().receive_virtual(s, message.size(), 0), PostResult::ok);
   pair.run_for(5_ms);
-  // Sends two short messages. The second one leaves while the first is in flight, after a short time without data to
-  // send.
+  // Sends two short messages. Between them, the client has no data to send for a short time. The second message leaves
+  // while the first is in flight.
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);
   pair.run_for(20_us);
   ASSERT_EQ(pair.c().send(c, std::span(message).first(1400), 0), PostResult::ok);

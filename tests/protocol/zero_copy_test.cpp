@@ -13,7 +13,7 @@ using namespace testing_network;
 
 constexpr PacketIo::Limits kKeeping{.burst = 8, .keeps_payload_from = 512};
 
-// Declare messages before their network, because the network may read them until its destruction.
+// A test must declare messages before the network, because the network may read messages until its destruction.
 Pair make(const ShardConfig& shard = {}) { return Pair({}, {}, 50_us, kKeeping, shard); }
 
 using Kept = std::deque<std::shared_ptr<const KeptPayload>>;
@@ -49,7 +49,7 @@ TEST(ZeroCopy, sent__is_safe_over_losses_and_late_copies) {
     pair.fate = [&](const Parsed&, Fate& fate) {
       fate.drop = random.chance(0.1);
       fate.extra_delay = Nanos(static_cast<std::int64_t>(random.below(200'000)));
-      // Holds some payloads long after their packets were acknowledged or lost.
+      // Releases the oldest payloads so late that their packets may have been acknowledged or lost long before.
       while (pair.keep->size() > 1 + random.below(40)) pair.keep->pop_front();
     };
     constexpr std::size_t count = 30;

@@ -41,8 +41,8 @@ class InstallTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn(os.path.join(folder, "lib"), done.stdout)
             self.assertIn(os.environ["MLTCP_LIBRARY"], done.stdout)
-            # Without the library, `import mltcp` works, because a program may only read results. Creating an endpoint
-            # names the missing library.
+            # `import mltcp` must work without the library, because some programs only read results. An error must name
+            # the missing library when a program creates an endpoint.
             done = python(own, "-c", "import mltcp; mltcp.Endpoint('127.0.0.1')", MLTCP_LIBRARY="/nowhere/libmltcp.so.1")
             self.assertNotEqual(done.returncode, 0)
             self.assertRegex(done.stdout, "LibraryError: /nowhere/libmltcp.so.1 cannot be loaded.*MLTCP_LIBRARY")
@@ -60,8 +60,8 @@ class InstallTest(unittest.TestCase):
                       build_backend.METADATA)
 
     def test_the_library_of_its_own_prefix_is_found(self):
-        """The package prefers the library beside it to the one that the dynamic linker finds. Without a library beside
-        the package, the dynamic linker gets the bare name."""
+        """If a library is beside the package, the package uses this library. If not, it gives the dynamic linker only
+        the file name of the library."""
         find = "from mltcp import _library; print(_library._find())"
         multiarch = sysconfig.get_config_var("MULTIARCH") or "x86_64-linux-gnu"
         with tempfile.TemporaryDirectory() as folder:

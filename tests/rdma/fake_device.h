@@ -48,9 +48,10 @@ struct FakeFabric {
   std::atomic<std::uint64_t> frames_unmatched{0};
   std::atomic<bool> spoils_frames{false};  ///< changes a byte of each frame's payload
   Random random{5};
-  /// If set, called with each frame that matches no rule.
+  /// If this function is set, it is called with each frame that matches no rule.
   std::function<void(const std::vector<std::byte>&)> wire;
-  /// A message that arrived, with its route header. Kept only if `records` is set, and only the latest ones.
+  /// A message that arrived, with its route header. Stored only if `records` is set. Only the latest kMaxRecords
+  /// messages are stored.
   struct Record {
     std::uint32_t to = 0;
     std::vector<std::byte> bytes;
@@ -198,7 +199,7 @@ class FakeQueuePair final : public QueuePair {
     is_broken = true;
     posted.clear();
   }
-  /// Breaks the queue pair as an error does: posted requests complete with a flush error.
+  /// Breaks the queue pair as an error of the device does: all posted requests complete with a flush error.
   void break_down() {
     const std::lock_guard lock(fabric_.mutex);
     fail();
@@ -430,8 +431,8 @@ inline void fill_checksums(std::span<std::byte> frame) {
   std::memcpy(udp + 6, &of_udp, sizeof of_udp);
 }
 
-/// The caller must hold the fabric's mutex. Like a real device, matches addresses and port at fixed offsets, as in
-/// frames without VLAN tags and IP options.
+/// The caller must hold the fabric's mutex. Like a real device, reads addresses and port at fixed offsets, which are
+/// right only for frames without VLAN tags and IP options.
 inline bool FakeQueuePair::arrive(FakeFabric& fabric, const std::vector<std::byte>& frame) {
   const auto fits = [&](const FrameRule& rule) {
     const bool v4 = rule.destination.is_v4();

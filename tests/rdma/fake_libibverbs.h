@@ -1,5 +1,5 @@
 // An emulated libibverbs. The test program defines those functions of the library that rdma/device.cpp calls, so that
-// the linker does not take the real ones. The test sets the devices, their errors and their events. States of queue
+// the linker does not use the real functions. The test sets the devices, their errors and their events. States of queue
 // pairs change as the kernel permits (InfiniBand Architecture Specification, volume 1, section 10.3.1;
 // ib_modify_qp(3)).
 #pragma once
@@ -38,7 +38,7 @@ struct FakeVerbs {
   std::vector<GidEntry> gids{{.index = 0, .ip = Address::parse("10.0.0.1"), .is_v2 = false},
                              {.index = 1, .ip = Address::parse("10.0.0.1"), .is_v2 = true}};
 
-  // Errors that the functions return, as errno values; 0 for success.
+  // Errors that the functions return: errno values, or 0 for success.
   int open_error = 0;
   int port_error = 0;
   int memory_error = 0;

@@ -55,7 +55,8 @@ struct Segment {
   std::mutex mutex;
   std::map<std::array<std::uint8_t, 16>, KernelRoutes::Way> ways;
   std::uint64_t questions = 0;
-  /// Lookups that may ask return "asked". Later lookups that may not ask return the address.
+  /// If set, a lookup that may ask returns the state "asked". From then on, lookups that may not ask return the
+  /// address.
   bool answers_late = false;
 
   void set(const Address& ip, const KernelRoutes::Way& way) {

@@ -1,5 +1,5 @@
-// Tests the information that the kernel gives about interfaces and neighbours. Runs in two network namespaces that are
-// connected by a pair of interfaces and that the kernel removes with their processes.
+// Tests the information that the kernel gives about interfaces and neighbours. Runs in two network namespaces, which a
+// pair of interfaces connects. The kernel removes the namespaces when their processes end.
 #include "mltcp/rdma/kernel_routes.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ KernelInterface find_interface(const char* name) {
   return found.size() == 1 ? found[0] : KernelInterface{};
 }
 
-/// Returns the final state of the route to `ip`: asks for the address once, then looks it up again after each kernel
-/// event.
+/// Returns the final state of the route to `ip`: asks for the MAC address once, then looks the route up again after
+/// each kernel event.
 KernelRoutes::Way settled(KernelRoutes& routes, const std::string& ip) {
   const Address to = Address::parse(ip, 0);
   KernelRoutes::Way way = routes.find(to, true);

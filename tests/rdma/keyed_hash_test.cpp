@@ -44,8 +44,8 @@ TEST(KeyedHash, addresses_that_differ_in_the_highest_bits__meet_by_chance_alone)
 TEST(KeyedHash, an_address__shares_its_set_with_few_whatever_bits_they_differ_in) {
   const Address v6 = Address::parse("[2001:db8::1234:5678]:5000");
   const Address v4 = Address::parse("10.1.2.3:5000");
-  // Returns the mean number of collisions of `victim` with 4095 other addresses over many keys. The expected value is
-  // 4.
+  // Counts the collisions of `victim` with 4095 other addresses, and returns the mean over many keys. The expected mean
+  // is 4.
   const auto mean = [&](const Address& victim, auto other) {
     Random random(2);
     std::size_t met = 0;

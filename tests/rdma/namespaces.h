@@ -1,4 +1,5 @@
-// Test helper: two network namespaces connected by a pair of interfaces. The kernel removes them with their processes.
+// Test helper: two network namespaces connected by a pair of interfaces. The kernel removes the namespaces when their
+// processes end.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,8 +22,8 @@ inline bool runs(const std::string& commands) {
 }
 
 /// Runs `part` in a network namespace with interface v0, 10.9.0.1 and fd09::1. Runs `far_part` in a second namespace
-/// with interface v1, 10.9.0.2 and fd09::2, and kills it at the end. Returns an empty string on success, an error
-/// message, or "skip: ..." if the namespaces cannot be created.
+/// with interface v1, 10.9.0.2 and fd09::2, and kills its process at the end. Returns an empty string on success, an
+/// error message, or "skip: ..." if the namespaces cannot be created.
 inline std::string between_namespaces(const std::function<std::string()>& part,
                                       const std::function<void()>& far_part = nullptr) {
   std::array<int, 2> ends{};

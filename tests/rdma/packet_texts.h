@@ -44,7 +44,7 @@ inline std::vector<Text> received(PacketIo& io, std::size_t wanted, Nanos patien
 }
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-// A temporary string would be freed before it is sent.
+// Refuses temporary strings, which would be freed before they are sent.
 std::span<const std::byte> bytes_of(std::string&& text) = delete;
 
 /// Sends a packet with `text`. Returns the number of packets that send() accepted.

@@ -36,8 +36,9 @@ std::string refusal(const Experiment& of, const AdviceOptions& options) {
 }
 
 TEST(Advice, jobs_that_collide__are_told_to_take_mltcp) {
-  // Bursts take 43.2 ms and the period is 103.2 ms. This is the fluid limit with start times that are uniform in the
-  // period. Jobs that start within a burst of each other, 84% of all cases, always overlap, by half a burst on average.
+  // Bursts take 43.2 ms and the period is 103.2 ms. In the fluid limit, the start times are uniform in the period. In
+  // 84% of all cases, the jobs start within a burst of each other. They then always overlap, by half a burst on
+  // average.
   const Advice advice = advise(experiment(job("a", "60 ms", "5.4 MB") + job("b", "60 ms", "5.4 MB")), by_flows());
   ASSERT_EQ(advice.policies.size(), 4U);
   const Advice::Policy& fair = policy(advice, "fair");
@@ -63,7 +64,7 @@ TEST(Advice, jobs_that_need_little__are_told_that_nothing_is_needed) {
 }
 
 TEST(Advice, those_that_suffer__are_not_lost_in_the_mean) {
-  // Two jobs collide, and four jobs hardly send.
+  // Two of six jobs collide. The other four jobs hardly send.
   std::string jobs = job("a", "60 ms", "1.9 MB") + job("b", "60 ms", "1.9 MB");
   for (const char* name : {"c", "d", "e", "f"}) jobs += job(name, "75.2 ms", "10 kB");
   const Advice advice = advise(experiment(jobs), by_flows());

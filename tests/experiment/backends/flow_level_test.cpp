@@ -105,8 +105,8 @@ TEST(FlowLevel, mltcp__comes_to_rest_where_packets_do) {
   }
 }
 
-// Before noise has accumulated, both levels agree, except for the chance of the first losses. The mean over several
-// start times removes most of this chance.
+// Before noise has accumulated, both levels agree, except for random effects of the first losses. The mean over several
+// start times removes most of these effects.
 TEST(FlowLevel, fair__first_iterations_agree_with_packets) {
   double flows = 0;
   double packets = 0;
@@ -185,7 +185,7 @@ TEST(FlowLevel, run__is_the_same_again_and_tells_of_contention) {
   const Results results = parse_json(first, "r.json");
   const Bottleneck& fair = results.runs[0].bottleneck;
   EXPECT_EQ(results.runs[0].datapath, "flow");
-  // Both jobs always send at the same time, and need 17 ms per iteration for 2 MB.
+  // The two jobs always send at the same time. They need 17 ms for the 2 MB of an iteration.
   EXPECT_NEAR(fair.contended.millis(), 5 * 17.0, 0.5);
   EXPECT_NEAR(static_cast<double>(fair.contended_bytes), 5 * 2e6 * 1514 / 1424, 1e3);
   EXPECT_NEAR(fair.utilization, 17.0 / 37.0, 0.01);
@@ -268,8 +268,8 @@ TEST(FlowLevelCluster, run__jobs_arrive_and_leave) {
   // The first job sends from 30 ms on, the second from 35 ms on.
   const auto second = cluster.add_job(small_job("second"));
   cluster.run(101_ms);
-  // The first job sends half of its bytes alone and the rest at half the rate, so it is 5 ms late. From then on, the
-  // jobs share the link except for 5 ms in each iteration.
+  // The first job sends half of its bytes with the link for itself and the rest at half the rate. It therefore ends 5
+  // ms late. In each later iteration, the jobs share the link except for 5 ms.
   EXPECT_THAT(millis(cluster.job(first).result().iterations), ElementsAre(20, 25, 25, 25));
   EXPECT_THAT(millis(cluster.job(second).result().starts), ElementsAre(25, 50, 75));
   EXPECT_THAT(millis(cluster.job(second).result().iterations), ElementsAre(25, 25, 25));
@@ -350,7 +350,7 @@ TEST(FlowLevelCluster, plan__holds_up_phases_to_their_slots) {
   EXPECT_EQ(cluster.job(b).set_plan(slots(Nanos(0), Nanos(0))), PlanState::invalid);
   EXPECT_EQ(cluster.job(b).set_plan(slots(500_ms, 500_ms)), PlanState::active);
   cluster.run(200_ms);
-  EXPECT_EQ(cluster.job(b).recorded(), 5U);  // the plan holds the next iteration
+  EXPECT_EQ(cluster.job(b).recorded(), 5U);  // the next iteration waits for the slot at 500 ms
   cluster.job(b).clear_plan();
   cluster.run(215_ms);
   EXPECT_EQ(cluster.job(b).recorded(), 6U);
@@ -428,7 +428,8 @@ TEST(FlowLevel, warnings__name_jobs_that_are_alike_and_start_together) {
                              "pause = { iteration = 1, time = \"1 ms\" }", "rate = \"500 Mbps\""})
     EXPECT_THAT(warnings(std::string(parted) + "\n"), IsEmpty()) << parted;
   EXPECT_THAT(warnings("", "[\"fair\", \"schedule\"]"), IsEmpty()) << "nobody expects them to part";
-  // The warning is right, because these jobs always collide. A shift of a millisecond is enough to separate them.
+  // The warning is right, because the two jobs always collide. A shift of one job by a millisecond is enough to
+  // separate them.
   const auto slowdown = [](const std::string& start) {
     const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";
     return later_slowdown(

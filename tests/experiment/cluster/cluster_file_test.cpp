@@ -225,7 +225,8 @@ TEST(ClusterFile, parse__a_table_of_jobs) {
   EXPECT_NEAR(arrivals[1].iterations, 7.2 / alone(arrivals[1]), 0.5);
   EXPECT_EQ(arrivals[2].workers, 2U);
   EXPECT_EQ(arrivals[2].gpus_per_worker(), 6U);
-  EXPECT_EQ(arrivals[2].iterations, 1U);  // the trace's one second is scaled to a millisecond
+  // In the trace, this job runs for one second, which is scaled to a millisecond.
+  EXPECT_EQ(arrivals[2].iterations, 1U);
   EXPECT_EQ(arrivals[3].workers, 24U);
   EXPECT_EQ(arrivals_of(cluster, 1), arrivals);
   std::size_t of_a = 0;

@@ -119,7 +119,7 @@ TEST_P(Levels, run_cluster__jobs_of_a_table_share_the_gpus_of_hosts) {
     EXPECT_EQ(start(1), 0);
     EXPECT_EQ(end(1), 5);
     EXPECT_NE(run.jobs[0].hosts, run.jobs[1].hosts);
-    EXPECT_EQ(start(2), 5);  // earlier, three GPUs are free, but no host has four free GPUs
+    EXPECT_EQ(start(2), 5);  // before this time, three GPUs are free, but no host has four free GPUs
     EXPECT_EQ(end(2), 9);
     EXPECT_EQ(run.jobs[2].hosts, run.jobs[1].hosts);
     EXPECT_EQ(start(3), 10);  // this job needs both hosts
@@ -215,7 +215,8 @@ TEST_P(Levels, run_cluster__ideal_is_each_job_alone) {
   EXPECT_NEAR(ideal.slowdowns[ideal.slowdowns.size() / 2], 1, 0.001);
   EXPECT_NEAR(mean(ideal.slowdowns), 1, 0.01);
   EXPECT_EQ(ideal.contended, 0);
-  EXPECT_GT(mean(results.runs[1].slowdowns), 1.1);  // shows that the network matters
+  // This shows that the jobs slow each other down if they share the network.
+  EXPECT_GT(mean(results.runs[1].slowdowns), 1.1);
 }
 
 // Two compatible jobs share one uplink.
@@ -237,7 +238,7 @@ TEST_P(Levels, run_cluster__slots_keep_compatible_jobs_apart) {
   }
 }
 
-// Only the first bytes of an iteration wait for its slot.
+// Only the first bytes of an iteration wait for the slot of this iteration.
 TEST_P(Levels, run_cluster__slots_are_for_iterations_of_several_phases) {
   const ClusterExperiment experiment =
       parse_cluster("level = \"" + GetParam() + "\"\nschemes = [\"locality+schedule\"]\n" + topology() +
@@ -268,8 +269,8 @@ TEST_P(Levels, run_cluster__jobs_that_do_not_fit_get_no_slots) {
 
 TEST_P(Levels, run_cluster__mltcp_parts_jobs_without_a_schedule) {
   ClusterExperiment experiment = pair(GetParam(), "\"locality\", \"locality+mltcp\"", 0.005);
-  // Jitter separates two jobs that begin at the same moment, after 10 to more than 40 iterations. With this seed, they
-  // separate early.
+  // The two jobs begin at the same moment. Jitter separates them after 10 to more than 40 iterations. With this seed,
+  // they separate early.
   experiment.seed = 4;
   const ClusterResults results = run_cluster(experiment);
   EXPECT_LT(mean(results.runs[1].slowdowns), mean(results.runs[0].slowdowns) - 0.1);
@@ -316,7 +317,8 @@ TEST(ClusterRun, run_cluster__flow_level_is_close_to_packet_level) {
   }
 }
 
-// The periods of the two jobs differ by 6%. Common slots cost one job 6%, but collisions cost more.
+// The periods of the two jobs differ by 6%. Slots with a common period make the iterations of one job 6% longer.
+// Collisions would cost more.
 TEST(ClusterRun, run_cluster__slots_are_stretched_where_it_pays) {
   const auto with = [&](const std::string& top) {
     ClusterExperiment experiment =

@@ -89,14 +89,14 @@ TEST_P(Iterations, phase__is_over_for_all_workers_when_the_slowest_has_delivered
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(millis(result.iterations[i]), millis(10_ms + over_slow_link(kMegabyte)), 0.5) << i;
-  // No rank begins its next iteration before the iteration has ended on all ranks. An iteration starts when its first
-  // rank begins.
+  // No rank begins its next iteration before all ranks have ended the current iteration. An iteration starts when its
+  // first rank begins.
   for (std::size_t i = 0; i + 1 < 4; ++i)
     EXPECT_NEAR(millis(result.starts[i + 1]), millis(result.starts[i] + result.iterations[i]), 0.2) << i;
 }
 
 TEST_P(Iterations, phase__that_computes_after_another_begins_when_that_is_over_for_all) {
-  // A rank that did not wait for the others would begin its second send while the slow rank is still in its first.
+  // A rank that did not wait for the others would begin its second send while the slow rank is still in its first send.
   const JobResult result = run(ring_of(5, {sends(kMegabyte), computes(5_ms), sends(kMegabyte)}));
   ASSERT_THAT(result.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i)
@@ -115,7 +115,7 @@ TEST_P(Iterations, overlap__holds_up_the_end_of_the_iteration_alone) {
       EXPECT_NEAR(millis(result.starts[i]), millis(result.starts[i - 1] + result.iterations[i - 1]), 0.2) << i;
     }
   }
-  // The overlapping phase also holds up the end of an iteration whose last phase computes.
+  // An overlapping phase delays the end of the iteration even if the last phase computes.
   const JobResult last = run(ring_of(4, {sends(4 * kMegabyte, true), computes(10_ms)}));
   ASSERT_THAT(last.iterations, SizeIs(4));
   for (std::size_t i = 0; i < 4; ++i) {
@@ -316,7 +316,7 @@ TEST(IterationEngine, send_behind_a_delay__is_told_to_the_carrier_s_driver) {
   EXPECT_EQ(carrier.begun, Operations{1});
 }
 
-/// Returns the mean iteration over a switch with equal links, which have a delay of 10 us each.
+/// Returns the mean duration of an iteration on a switch. All links have the same rate and a delay of 10 us.
 Nanos mean_iteration(const JobSpec& spec, bool ranks) {
   const auto hosts = static_cast<std::uint32_t>(spec.job.hosts.size());
   TopologyNetwork network(network_with_one_slow_host(hosts, kFast, 10_us), {.virtual_payload = true});
@@ -330,7 +330,7 @@ Nanos mean_iteration(const JobSpec& spec, bool ranks) {
   return all / spec.iterations;
 }
 
-// docs/reference/gen.md contains these numbers for many short phases on many hosts.
+// docs/reference/gen.md contains the numbers of this test, which runs many short phases on many hosts.
 TEST(Barriers, cost__is_a_one_way_delay_for_each_doubling_of_the_ranks) {
   constexpr std::int64_t phases = 10;
   for (const auto& [hosts, rounds] : {std::pair(2U, 0), std::pair(4U, 2), std::pair(5U, 3), std::pair(16U, 4)}) {

@@ -160,7 +160,8 @@ std::string pipelines(const std::string& name, const std::string& hosts, const s
          "\"\nactivations = \"" + activations + "\"\nmicro_batches = 4\nrate = \"9.8 Gbps\"\n" + more + "\n";
 }
 
-// In these rings, all ranks send at the start. The ranks of one job avoid the other job together, on every link.
+// In these rings, all ranks send at the start. The slots shift all ranks of a job together, so that they avoid the
+// other job on every link.
 TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
   const auto job = [](const std::string& name, const std::string& hosts, const std::string& more) {
     return "[[job]]\nname = \"" + name + "\"\nhosts = " + hosts +
@@ -186,8 +187,8 @@ TEST(Patterns, schedule__shifts_all_ranks_of_a_job_together) {
   }
 }
 
-// The late job's first bytes cross no shared link, but its gate holds it before these bytes. The job is late by less or
-// by more than the time that these bytes take.
+// The late job's first bytes cross no shared link, but the gate of the job delays them. The pauses make the job late by
+// less or by more than the sending time of these bytes.
 TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
   for (const std::string pause : {"12 ms", "30 ms", "45 ms", "55 ms"}) {
     const std::string a = "pause = { iteration = 10, time = \"" + pause + "\" }";
@@ -267,7 +268,7 @@ TEST(Patterns, parse__refuses_where_they_cannot_run) {
             "e.toml: job \"a\": the link use of a pattern of communication must be measured; add --measure");
 }
 
-// Parts of the program that do not know patterns use the outline of phases.
+// Parts of the program that do not support patterns use a list of phases that outlines the pattern.
 TEST(Patterns, parse__outlines_the_busiest_rank) {
   const workload::Job job =
       parse("hosts = [0, 1, 2, 3]\npattern = \"parameter-server\"\nsize = \"1 MB\"\ncompute = \"3 ms\"\n").jobs[0];
@@ -300,13 +301,14 @@ micro_batches = 4
     EXPECT_GT(job.verified_messages, 0U);
     EXPECT_EQ(job.checksum_errors, 0U);
   }
-  // Alone, the job computes for 10 ms, and sends 2 * 3/4 of 20 MB at 10 Gbit/s with 6% of headers.
+  // In isolation, the job computes for 10 ms, and sends 2 * 3/4 of 20 MB at 10 Gbit/s with 6% of headers.
   EXPECT_NEAR(results.runs[0].jobs[0].isolated.millis(), 10 + 24 * 1.07, 1);
-  // Alone, the job computes for 12 ms with a bubble of a quarter, and then sends 6 MB between two ranks.
+  // In isolation, the job computes for 12 ms with a bubble of a quarter, and then sends 6 MB between two ranks.
   EXPECT_NEAR(results.runs[0].jobs[1].isolated.millis(), 12 * 1.25 + 4.8 * 1.07, 0.8);
 }
 
-// The rings of two jobs share links between leaves. They separate message by message, like bursts.
+// The rings of two jobs share links between leaves. The jobs separate message by message, as jobs with bursts separate
+// burst by burst.
 TEST(Patterns, run__mltcp_parts_the_rings_of_two_jobs) {
   FileOptions options;
   options.iterations = 16;

@@ -47,7 +47,7 @@ JobSpec settings_of(const Pattern& pattern, std::uint32_t iterations = 4) {
 }
 
 /// Flips a bit in the last byte of one long payload after the checksums were verified, so that the transport does not
-/// detect it.
+/// detect the change.
 class FlippingIo final : public PacketIo {
  public:
   explicit FlippingIo(PacketIo& io) : io_(io) {}
@@ -153,7 +153,7 @@ double ratio(Nanos a, Nanos b) { return static_cast<double>(a.count) / static_ca
 
 /// Returns the time of a transfer on an idle path of two links, in packets of 9000 bytes at 10 Gbit/s.
 Nanos transfer(Bytes bytes) {
-  constexpr Bytes payload = 8900;  // each packet also has 100 bytes of headers, or 114 with Ethernet's
+  constexpr Bytes payload = 8900;  // each packet also has 100 bytes of headers, or 114 bytes with the Ethernet header
   const Rate rate = Network().rate;
   return rate.time_for(bytes * (payload + 114) / payload) + rate.time_for(9014) + Network().delay * 2;
 }
@@ -175,8 +175,8 @@ TEST(RankDriver, halving_doubling__takes_as_long_as_theory_says) {
   EXPECT_NEAR(ratio(ran.result.iterations.back(), theory), 1, 0.02);
 }
 
-// With the factors of nccl-tests, the bus bandwidth of a collective is the rate of the links if the algorithm fills
-// them.
+// The factors of nccl-tests give the bus bandwidth of a collective. It equals the rate of the links if the algorithm
+// fills the links.
 TEST(RankDriver, bus_bandwidth__is_what_links_carry) {
   struct Case {
     Kind kind;
@@ -209,7 +209,7 @@ TEST(RankDriver, bus_bandwidth__is_unknown_where_a_pattern_is_no_collective) {
   }
 }
 
-// A rank that computes for a shorter time waits for the others in its communication.
+// A rank that ends its computation early waits for the other ranks when it communicates.
 TEST(RankDriver, ranks__have_times_of_their_own) {
   Pattern of = pattern(Kind::all_reduce, 4, 400'000);
   of.compute = 20_ms;
@@ -230,8 +230,8 @@ TEST(RankDriver, ranks__have_times_of_their_own) {
   EXPECT_NE(ran.result.ranks[0].communication, ran.result.ranks[1].communication);
 }
 
-// The two trees together use each link in both directions. An all-reduce of S bytes takes as long as 2 S, plus the time
-// to fill the pipeline.
+// Together, the two trees use each link in both directions. An all-reduce of S bytes takes as long as the transfer of 2
+// S bytes, plus the time to fill the pipeline.
 TEST(RankDriver, tree__takes_about_twice_the_transfer) {
   constexpr Bytes size = 80'000'000;
   const Ran ran = run(settings_of(pattern(Kind::all_reduce, 8, size, Algorithm::tree)));
@@ -253,7 +253,7 @@ TEST(RankDriver, pipeline__has_the_bubble_of_theory) {
 
 TEST(RankDriver, buckets__hide_behind_the_backward_pass) {
   Pattern of = training(4, 1, 1, 60_ms);
-  of.size = 20'000'000;  // takes 24 ms in a ring of four, which is less than the backward pass
+  of.size = 20'000'000;  // the all-reduce takes 24 ms in a ring of four ranks, less than the backward pass
   of.training.layers = of.training.buckets = 10;
   const Nanos together = run(settings_of(of)).result.iterations.back();
   of.training.overlap = false;
@@ -358,7 +358,7 @@ TEST(RankDriver, result__is_that_of_the_slowest_rank) {
   EXPECT_GT(compute, 22_ms);
 }
 
-// A rank posts receives up to the end of its next iteration and no further.
+// A rank posts no receives beyond the end of its next iteration.
 TEST(RankDriver, credit__lets_no_rank_run_away) {
   Pattern of = pattern(Kind::broadcast, 3, 100'000);
   JobSpec settings = settings_of(of, 40);
@@ -374,7 +374,7 @@ TEST(RankDriver, credit__lets_no_rank_run_away) {
       EXPECT_GE(ahead + 1, behind);
     }
   });
-  // The faster rank has begun the iteration after the next one, but its sends wait.
+  // The faster rank may begin an iteration two ahead of the slower rank, but the sends of this iteration wait.
   EXPECT_EQ(widest, 2U);
 }
 
@@ -460,8 +460,8 @@ TEST(RankDriver, another_pattern__ends_in_one_clear_error) {
   EXPECT_THAT(with_sizes(500, 500'000), HasSubstr("use the same pattern on all hosts, from rank"));
 }
 
-// A peer may send messages of the first and the second iteration before this rank begins. They count for these
-// iterations.
+// A peer may send messages of the first and the second iteration before this rank begins. The rank counts each message
+// for the iteration that it belongs to.
 TEST(RankDriver, late_start__loses_nothing) {
   OneSwitch testbed({}, 2, false);
   const JobSpec settings = settings_of(pattern(Kind::broadcast, 2, 700'000));
@@ -504,8 +504,8 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
 
 // ---- Unknown peers --------------------------------------------------------------------------------------------------
 
-/// Several datapaths on one host, which all send from the host's address. A received packet goes to the datapath with
-/// its connection, or to all datapaths if none has it.
+/// Several datapaths on one host, which all send from the host's address. A received packet goes to the datapath that
+/// has the packet's connection. If no datapath has this connection, the packet goes to all datapaths.
 class SharedHost {
  public:
   SharedHost(PacketIo& io, std::size_t count) : io_(io) {
@@ -544,7 +544,8 @@ class SharedHost {
     while (const std::size_t count = io_.receive(in))
       for (std::size_t i = 0; i < count; ++i) {
         const auto owner = owners_.find(tag_of(in[i].bytes));
-        // Only one datapath gets the packet, because others would answer the unknown connection with RESET.
+        // If a datapath has the connection, only this datapath gets the packet. Another datapath would answer the
+        // unknown connection with RESET.
         for (const auto& end : ends_)
           if (owner == owners_.end() || owner->second == end.get())
             end->read_.push_back({in[i], {in[i].bytes.begin(), in[i].bytes.end()}});

@@ -298,7 +298,7 @@ TEST(ExperimentFile, parse__values_without_quotes_are_told_of_them) {
               missing("6: bottleneck.ecn", none, "ecn = { kmin = \"60 kB\", pmax = 1.0 }"));
   EXPECT_THAT(refusal(kLink + kJob + "[[job]]\nname = \"b\"\ncompute = 1 ms\n"),
               HasSubstr(": job[2].compute: a text has no quotes; put it in quotes: compute = \"1 ms\""));
-  // If the line has more errors, or if the place of the quote is unknown, the parser's message is reported.
+  // If the line has a second error, or if the place of the quote is unknown, the parser's own message is reported.
   EXPECT_THAT(refusal(top("policies = [\"fair, \"mltcp\"]")), HasSubstr("e.toml:1: TOML: "));
   EXPECT_THAT(refusal(top("a b = 10 ms")), HasSubstr("e.toml:1: TOML: "));
   EXPECT_THAT(refusal(top("cc = " + std::string(300, 'x'))), HasSubstr("in quotes, such as \"150 ms\""));

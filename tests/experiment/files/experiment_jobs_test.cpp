@@ -150,7 +150,8 @@ TEST(ExperimentFile, parse__iterations_that_take_too_long) {
   EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"3 min\"\nrate = \"1 Mbps\"\n"),
               error_at(1, "iterations", "7500 iterations of job[1]"));
   EXPECT_THAT(refusal("iterations = 7500\n" + compute + "start = \"1440 min\"\n"), error_at(1, "iterations", "105.16"));
-  // These files do not give the number of iterations, or their times exceed 64 bits of nanoseconds.
+  // These files do not give the number of iterations, so the default of 50 counts. Some of their times exceed 64 bits
+  // of nanoseconds.
   EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"")), error_at(1, "iterations", "50 iterations of job[1]"));
   EXPECT_THAT(refusal(bare_job("communicate = \"1000 TB\"\nrate = \"1 kbps\"")), error_at(1, "iterations", "days"));
   EXPECT_THAT(refusal(bare_job("phases = [{ communicate = \"1 GB\", rate = \"1 kbps\" }]")),

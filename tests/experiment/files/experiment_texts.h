@@ -23,8 +23,8 @@ inline ::testing::Matcher<std::string> error_at(int line, const std::string& key
                Not(HasSubstr("\n")));
 }
 
-// These functions return a valid file with `line` in the table of the function's name. In top(), it is line 1 of the
-// file.
+// Each function returns a valid file with `line` in the table that has the function's name. top() makes `line` the
+// first line of the file.
 inline std::string top(const std::string& line) { return line + "\n" + kLink + kJob; }
 inline std::string link(const std::string& line) { return kJob + kLink + line + "\n"; }  // in line 6
 inline std::string job(const std::string& line) { return kLink + kJob + line + "\n"; }   // in line 6

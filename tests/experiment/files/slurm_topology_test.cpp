@@ -22,7 +22,8 @@ std::string refusal(const std::string& text) {
   return refusal_of([&] { return parse(text); });
 }
 
-/// Returns the links in their first direction with their rates in Gbps, for example "n1 s1 100".
+/// Returns a text for each link, in the first of its two directions: the two nodes and the rate in Gbps, for example
+/// "n1 s1 100".
 std::vector<std::string> links(const Graph& graph) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < graph.links.size(); i += 2) {

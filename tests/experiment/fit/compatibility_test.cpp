@@ -74,7 +74,7 @@ TEST(Schedule, dumbbell__unified_circle_of_40_and_60_ms) {
   EXPECT_EQ(link.solution.score, 1);
   EXPECT_EQ(score_by_hand(result, link), 1);
   EXPECT_TRUE(link.solution.optimal);
-  // The bursts use 16 of every 20 ms. The gaps between them are 2 ms, so each job may be off by 1 ms.
+  // The bursts use 16 of every 20 ms. The gaps between them are 2 ms, so the start of each job may deviate by 1 ms.
   EXPECT_EQ(link.solution.margin, 1_ms);
   EXPECT_NEAR(link.unshifted_score, 1 - 8.0 / 120, 1e-12);
   EXPECT_THAT(link.removals, IsEmpty());
@@ -173,10 +173,10 @@ TEST(Schedule, errors__name_the_file) {
   EXPECT_EQ(refusal(k4060 + job("more", "0 ms", "5 MB"), options), "e.toml: slack is 2; give a share from 0 to 1");
 }
 
-// The cure that the verdict proposes makes the jobs compatible.
+// With the options that the verdict proposes, the jobs are compatible.
 TEST(Schedule, help__is_true_when_it_is_tried) {
-  // Jobs of 40 ms and 44 ms are compatible if both get a common period. Three jobs that send for 105% of a period need
-  // longer slots.
+  // Jobs with periods of 40 ms and 44 ms are compatible if both get a common period. Three jobs whose bursts fill 105%
+  // of a period need longer slots.
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
   const std::string full =
       kLink + job("a", "65 ms", "4.375 MB") + job("b", "65 ms", "4.375 MB") + job("c", "65 ms", "4.375 MB");
@@ -204,7 +204,8 @@ TEST(Schedule, help__is_true_when_it_is_tried) {
   EXPECT_FALSE(fits.enough_slack || fits.enough_stretch || fits.enough_together);
 }
 
-// A common period needs longer slots. With a common period alone, the jobs still send for more than a period.
+// These jobs need a common period as well as longer slots. With a common period but the same slots, their bursts fill
+// more than a period.
 TEST(Schedule, help__both_where_neither_does_alone) {
   const std::string jobs =
       kLink + job("a", "26 ms", "1.75 MB") + job("b", "26 ms", "1.75 MB") + job("c", "27.2 ms", "1.75 MB");
@@ -217,7 +218,7 @@ TEST(Schedule, help__both_where_neither_does_alone) {
   options.solve.max_stretch = result.enough_together->max_stretch;
   EXPECT_EQ(schedule(jobs, options).score, 1);
 
-  // With a common period, a little slack is enough. Much slack stretches slots beyond the limit.
+  // If the jobs have a common period, a little slack is enough. A large slack stretches slots beyond the limit.
   options = {};
   options.solve.max_stretch = 0.035;
   const ScheduleResult in_rhythm = schedule(jobs, options);
@@ -249,7 +250,7 @@ TEST(Schedule, verdict__rates_are_readable) {
   EXPECT_THAT(verdict(result, result.links[0]), HasSubstr("more than 999.8 Mbps of 1 Gbps"));
 }
 
-// Automatic slack respects the limit, whether an option or the file sets it.
+// Automatic slack does not exceed max_stretch, whether an option or the file sets this limit.
 TEST(Schedule, make_room__takes_the_limit_of_the_options) {
   const std::string odd = kLink + job("a", "20 ms", "2.5 MB") + job("b", "22 ms", "2.75 MB");
   ScheduleOptions options;
@@ -273,7 +274,7 @@ TEST(Schedule, demand_of__joins_what_is_too_many_and_keeps_the_bits) {
   EXPECT_EQ(demand.bursts.size(), kMaxBursts);
   EXPECT_NO_THROW(scheduler::check(demand));
   EXPECT_NEAR(scheduler::bits(demand), 1000 * 1250 * 8, 10);
-  // The bursts are joined over short gaps only, so that the long gaps remain.
+  // Only bursts with short gaps between them are joined, so that the long gaps remain.
   EXPECT_LT(scheduler::busy_time(demand), 13_ms);
   EXPECT_EQ(demand_of(many, Rate(1'000'000'000)).period, demand.period);
 }
@@ -310,7 +311,8 @@ TEST(Schedule, plan_of__up_phases_begin_where_jobs_first_send) {
   EXPECT_THAT(plan_of(schedule(kLink + job("a", "1 ms", "1 MB")), {}).jobs, IsEmpty());
 }
 
-// As in a run, slack moves slots away from the job. With a smaller step, the job would never reach its slots again.
+// Slack moves the slots away from the job. If the gradual step were smaller than this movement, the job would never
+// reach its slots again.
 TEST(Schedule, plan_of__gradual_steps_outrun_the_slack) {
   ScheduleOptions options;
   options.solve.slack = 0.1;

@@ -54,7 +54,7 @@ TEST(clock_map, one_estimate__shifts) {
 }
 
 TEST(clock_map, two_estimates__follow_a_clock_that_is_faster) {
-  // The clock is faster by 20 ppm, which is 2 ms in 100 s.
+  // The other clock is faster than this host's clock by 20 ppm, which is 2 ms in 100 s.
   const auto other = [](Nanos ours) { return ours + kAhead + ours / 50'000; };
   const auto exchange = [&](Nanos at) {
     ClockOffset clock;

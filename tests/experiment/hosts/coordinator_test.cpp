@@ -29,7 +29,8 @@ using protocol::Json;
 constexpr Nanos kIteration = 4_ms;
 
 class FakeHost;
-/// Changes a message before it is sent and returns true, or sends something else and returns false.
+/// A function that changes a message before it is sent and returns true. It may instead send something else and return
+/// false.
 using Change = std::function<bool(FakeHost&, Json&)>;
 
 /// A thread that sends the messages of a host. Each iteration of the host's ranks takes `kIteration`.
@@ -209,7 +210,7 @@ class Coordinated : public testing::Test {
 
   TemporaryFolder folder_;
   SeriesRecorder* recorder_ = nullptr;
-  Nanos alive_every_;  ///< 0 for the default; `stop_limit_` as well
+  Nanos alive_every_;  ///< 0 for the default; the same holds for `stop_limit_`
   Nanos stop_limit_;
   std::vector<std::string> warnings_;
   const Experiment experiment_ = parse_experiment(R"(
@@ -326,7 +327,8 @@ TEST_F(Coordinated, series_that_can_not_be__are_refused) {
         {"series", "/columns/pacing_bps/5", std::numeric_limits<std::uint64_t>::max(), "not a whole number"},
         {"series", "/columns/sent_bytes/5", std::numeric_limits<std::uint64_t>::max(), "not a whole number"},
         {"series", "/columns/sent_bytes/5", 39, "\"sent_bytes\" of series decreases"},
-        {"series", "/columns/sent_bytes/0", 0, "\"sent_bytes\" of series decreases"},  // less than in the first piece
+        // This number is less than the last number of the first piece.
+        {"series", "/columns/sent_bytes/0", 0, "\"sent_bytes\" of series decreases"},
         {"series", "/columns/sent_bytes", Json::array(), "without a value for each row"}})
     EXPECT_THAT(refusal(in(type, set(key, value))),
                 AllOf(StartsWith("host 0 (10.0.0.1, fake) sends a malformed message"), HasSubstr(why)))
@@ -361,7 +363,7 @@ TEST_F(Coordinated, series_that_take_long__are_waited_for_while_they_come) {
   recorder_ = &recorder;
   stop_limit_ = 2_s;
   const Nanos began = wall_now();
-  // The delayed messages are the rows and two pieces.
+  // Three messages are delayed: the rows of the series and two pieces.
   run_with([](FakeHost& /*host*/, Json& message) {
     if (message["type"] == "rows" || message["type"] == "series")
       std::this_thread::sleep_for(std::chrono::milliseconds(700));

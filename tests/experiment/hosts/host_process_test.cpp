@@ -33,8 +33,8 @@ std::optional<Json> next(MessageStream& stream) {
   return std::nullopt;
 }
 
-/// Acts as a coordinator that welcomes a host, sends signs of life for the time `words`, and then sends nothing. Ends
-/// after the welcome if `words` is negative. Returns the host's last message.
+/// Acts as a coordinator that welcomes a host, sends signs of life for the time `words`, and then sends nothing. If
+/// `words` is negative, ends as soon as the host is ready. Returns the failure that the host reports last.
 std::string fall_silent(const std::string& address, Nanos words) {
   StreamListener listener(parse_stream_address(address));
   std::unique_ptr<MessageStream> stream;

@@ -207,7 +207,7 @@ TEST(hosts_protocol, words_of_a_host__are_checked) {
   EXPECT_THROW(losses_from(bad), InputError) << "sums would overflow";
 }
 
-// For these numbers, the library's conversions would have undefined behaviour or return another number.
+// For these numbers, the conversions of the JSON library would have undefined behaviour or return a different number.
 TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   const auto refusal = [&](const std::string& value) {
@@ -225,7 +225,7 @@ TEST(hosts_protocol, number_that_is_none_or_out_of_range__is_refused_by_name) {
   EXPECT_EQ(refusal("1000"), "no error");
 }
 
-// The list of fields checks values from other processes against the ranges for files.
+// Values from other processes must be in the ranges that the list of fields gives for values in files.
 TEST(hosts_protocol, value_that_no_file_could_give__is_refused_by_name) {
   const Json good = to_json(setup_of(experiment_with("compute = \"1 ms\"\ncommunicate = \"1 MB\"")));
   const auto refusal = [&](const std::string& path, const Json& value) {

@@ -159,7 +159,7 @@ class OnTheWay {
     ASSERT_EQ(::send(servers_[1], bytes.data(), bytes.size(), 0), std::ssize(bytes));
   }
 
-  std::vector<std::string> to_server;  ///< one element for each read; `to_client` as well
+  std::vector<std::string> to_server;  ///< one element for each read; the same holds for `to_client`
   std::vector<std::string> to_client;
 
  private:

@@ -22,7 +22,8 @@
 namespace mltcp::experiment {
 namespace {
 
-/// Returns the number of completely received messages that the ACK in the packet reports, or 0 without an ACK.
+/// Returns the number of completely received messages that the ACK in the packet reports, or 0 if the packet has no
+/// ACK.
 std::uint32_t whole_in(std::span<const std::byte> header) {
   wire::Reader reader;
   wire::Header parsed;
@@ -146,7 +147,8 @@ TEST_P(PerfPathTest, unknown_peers_that_say_nothing__keep_no_client_out) {
   EXPECT_EQ(results.points.size(), 1U);
 }
 
-// The limit on the number of reported errors is for unknown peers only. These clients have the key.
+// The number of reported errors is limited only for unknown peers. These clients have the key, so each of their errors
+// is reported.
 TEST_P(PerfPathTest, clients_with_the_key__are_told_of_each) {
   PerfSettings settings;
   settings.tests = {GetParam()};

@@ -1,5 +1,5 @@
-// Tests graph replay at packet level and at flow level, in particular that it takes as long as the recording on a
-// comparable link.
+// Tests graph replay at packet level and at flow level. On a link like that of the recording, the replay must take as
+// long as the recording.
 
 #include <algorithm>
 #include <memory>
@@ -79,8 +79,8 @@ TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
   EXPECT_EQ(job.checksum_errors, 0U);
   EXPECT_GT(job.verified_messages, 0U);
   EXPECT_EQ(job.bytes_per_iteration, 2U * 7'500'000);
-  // 1 ms of delay, 15 ms of computing, slightly more than 4 ms for the second all-reduce, 2 ms of computing, and 1 ms
-  // until the step ends.
+  // An iteration consists of 1 ms of delay, 15 ms of computing, slightly more than 4 ms for the second all-reduce, 2 ms
+  // of computing, and 1 ms until the step ends.
   for (const Nanos time : job.iterations) {
     EXPECT_GT(time, 23_ms);
     EXPECT_LT(time, 24_ms);
@@ -88,8 +88,8 @@ TEST(Replay, packets__take_as_long_as_the_recording_on_such_a_link) {
   const ReplayResult replay = summarize_replay(graph, programs, job);
   ASSERT_EQ(replay.steps.size(), 1U);
   EXPECT_EQ(replay.steps[0].recorded, 27_ms);
-  // `replayed` is the mean of the last two iterations. They differ by some nanoseconds because of a skipped packet
-  // number.
+  // `replayed` is the mean of the last two iterations. These iterations differ by some nanoseconds because of a skipped
+  // packet number.
   EXPECT_NEAR(replay.steps[0].replayed.millis(), job.iterations.back().millis(), 0.001);
   ASSERT_EQ(replay.collectives.size(), 1U);
   EXPECT_EQ(replay.collectives[0].name, "all-reduce");
@@ -156,8 +156,8 @@ TEST(Replay, flows__take_as_long_as_packets) {
 }
 
 TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
-  // The collective begins 10 us after its dependences have ended, while both ranks are idle. If `beside`, both ranks
-  // compute during the collective, which must not change its duration.
+  // The collective begins 10 us after its dependences have ended, while both ranks are idle. If `beside` is true, both
+  // ranks compute during the collective, which must not change its duration.
   for (const bool beside : {false, true}) {
     SmallGraph graph(2);
     graph.step(0, 0_ms, beside ? 55_ms : Nanos(10'010'000));
@@ -183,7 +183,7 @@ TEST(Replay, collective_behind_a_delay__is_sent_when_the_delay_ends) {
 }
 
 TEST(Replay, ranks_without_communication__delay_no_rank) {
-  // Rank 2 has no operations and rank 3 only computes: the iterations of both end before those of ranks 0 and 1.
+  // Rank 2 has no operations and rank 3 only computes. The iterations of both end before those of ranks 0 and 1.
   SmallGraph graph(4);
   const std::uint32_t pair = graph.group({0, 1});
   for (const std::uint32_t rank : {0U, 1U})

@@ -386,7 +386,7 @@ TEST(Report, hosts__show_when_jobs_communicate_by_their_own_clocks) {
   const JobResult& job = results.runs[0].jobs[0];
   EXPECT_TRUE(has(data_of(page), "\"name\":\"vgg19-a\",\"v\":[" + std::to_string(job.starts[0].count + kCompute) + "," +
                                      std::to_string(job.starts[0].count + job.iterations[0].count) + ","));
-  // The clocks of the jobs also show that they keep colliding under fair and stop colliding under mltcp.
+  // The clocks of the jobs also show that the jobs keep colliding under fair and stop colliding under mltcp.
   EXPECT_THAT(visible(page), HasAll("two or more jobs communicate at once for 9",
                                     "Last iterations: bursts overlap 0% of the busy time"));
 }

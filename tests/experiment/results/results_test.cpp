@@ -176,7 +176,7 @@ TEST(Summarize, fills__every_derived_field) {
 
 TEST(Summarize, within_5_percent__is_told_apart_from_within_2) {
   PolicyRun run;
-  // From the fourth iteration on, iterations take 3% longer than alone, so they are never within 2%.
+  // From the fourth iteration on, iterations take 3% longer than in isolation, so they are never within 2%.
   run.jobs = {job_of("a", {150, 150, 106, 103, 103, 103, 103, 103, 103})};
   summarize(run);
   EXPECT_EQ(run.jobs[0].interleaved_from, std::nullopt);
@@ -215,8 +215,8 @@ TEST(InterleavedFrom, slow_at_the_end__never_for_all) {
 }
 
 TEST(InterleavedFrom, other_job_slow__waits_for_it) {
-  // Job a is fast from its iteration 1 on, which starts after 1.4 isolated times. The slow iteration 1 of job b ends
-  // only after 2.7 isolated times.
+  // Job a is fast from its iteration 1 on, which starts 1.4 isolated times after the start. The slow iteration 1 of job
+  // b ends only 2.7 isolated times after the start.
   const std::vector<JobResult> jobs = {job_of("a", {140, 100, 100, 100, 100, 100, 100, 100}),
                                        job_of("b", {140, 130, 100, 100, 100, 100, 100})};
   EXPECT_THAT(interleaved_from(jobs), ElementsAre(3U, 2U));
@@ -284,7 +284,7 @@ TEST(InterleavedFrom, real_time__convergence_is_not_put_down_to_noise) {
 
 TEST(InterleavedFrom, real_time__too_many_outliers) {
   std::vector<int> percent = repeated(100, 100);
-  // 10% are too many. Only after the last slow iteration is the rest within the limit.
+  // 10% of slow iterations are too many. The limit is met only after the last slow iteration.
   for (std::size_t i = 1; i < 100; i += 10) percent[i] = 120;
   const std::vector<JobResult> jobs = {job_of("a", percent)};
   EXPECT_THAT(interleaved_from(jobs, InterleaveRule::real_time()), ElementsAre(92U));

@@ -1,4 +1,4 @@
-// Tests with simulated jobs when the keeper of plans moves slots and when it gives them up.
+// Tests with simulated jobs when the keeper of plans moves slots, and when the keeper gives slots up.
 #include "mltcp/lab/experiment/run/plan_keeper.h"
 
 #include "../../matchers.h"
@@ -48,7 +48,8 @@ class Setting {
     keeper.emplace(settings, std::move(jobs), std::move(profiles), options);
     for (FakeJob& job : fakes) drivers.push_back(&job);
   }
-  /// Both jobs have completed `iterations` iterations, each `length` times as long as the job's period `a` or `b`.
+  /// Both jobs have completed `iterations` iterations. Those of the first job took `length` times its period `a`, and
+  /// those of the second job `length` times its period `b`.
   void ran(std::size_t iterations, double length, Nanos a, Nanos b) {
     const Nanos periods[] = {a, b};
     for (std::size_t i = 0; i < 2; ++i) {

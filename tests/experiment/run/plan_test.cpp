@@ -40,7 +40,7 @@ TEST(Plan, slack__balances_its_cost_against_corrections) {
   EXPECT_EQ(slack_for(0, 0.05), 0.001);
   EXPECT_EQ(slack_for(0.0001, 0.05), 0.001);
   EXPECT_NEAR(slack_for(0.02, 0.05), 0.0221, 0.0001);
-  // Both 10% more slack and 10% less slack than slack_for() returns cost more.
+  // 10% more slack costs more than the slack that slack_for() returns, and so does 10% less slack.
   const auto cost = [](double slack) { return slack + std::exp(-2 * slack * 0.05 / (0.03 * 0.03)); };
   const double best = slack_for(0.03, 0.05);
   EXPECT_LT(cost(best), cost(best * 1.1));
@@ -93,7 +93,7 @@ TEST(Plan, jobs__that_do_not_fit_get_longer_slots) {
   EXPECT_GE(longer.slots[0]->period, 110_ms);
   EXPECT_LT(longer.slots[0]->period, 111_ms);
   EXPECT_EQ(longer.reasons, std::vector<std::string>(2));
-  // By the forecast, sharing takes longer than the longer slots, so that these are worth their cost.
+  // The forecast says that sharing takes longer than the longer slots. These slots are therefore worth their cost.
   EXPECT_GT(longer.planned[0].sharing.mean, 1.2);
   EXPECT_NEAR(longer.planned[0].slots.mean, 1.1, 0.01);
 }

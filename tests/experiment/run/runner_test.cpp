@@ -313,7 +313,7 @@ phases = [ { compute = "1 ms" }, { communicate = "1000001 B", overlap = true }, 
   const JobResult& job = results.runs[0].jobs[0];
   EXPECT_EQ(job.bytes, 5 * (1'000'001U + 2 + 500'000));
   EXPECT_EQ(job.checksum_errors, 0U);
-  // 5 ms of compute and 500 kB at half of 1 Gbps follow each other. The first megabyte takes 8.5 ms, 4 ms of which
+  // The job computes for 5 ms, and later sends 500 kB at 500 Mbps. It sends the first megabyte in 8.5 ms, 4 ms of which
   // overlap with computing.
   EXPECT_GT(job.isolated.millis(), 5 + 8);
   EXPECT_LT(job.isolated.millis(), 5 + 8.5 + 8.5);
@@ -369,8 +369,8 @@ TEST(Runner, unaware_job__keeps_its_share_and_its_own_count_of_iterations) {
     EXPECT_TRUE(one.jobs[1].unaware);
     EXPECT_EQ(one.jobs[1].interleaved_from, std::nullopt);
   }
-  // Job a has weight 2. An unaware job b competes without its weight, so job a runs differently when job b is aware and
-  // also has weight 2.
+  // Both jobs have weight 2. An unaware job b competes without its weight. Job a therefore runs differently when job b
+  // is aware.
   experiment.jobs[1].unaware = false;
   experiment.policies = {"static"};
   EXPECT_NE(run(experiment).runs[0].jobs[0].iterations, results.runs[2].jobs[0].iterations);

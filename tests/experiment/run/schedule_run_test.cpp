@@ -94,7 +94,8 @@ TEST(Schedule, both_policies__interleave_from_the_first_iteration_on) {
   }
 }
 
-// Three jobs send several bursts per iteration. MLTCP alone settles on an order of the bursts that is not the best.
+// Three jobs send several bursts per iteration. Without slots, MLTCP settles on an order of the bursts that is not the
+// best.
 TEST(Schedule, three_jobs__are_as_if_alone) {
   Experiment experiment = parse_experiment(R"(name = "three"
 iterations = 12
@@ -204,7 +205,7 @@ std::string job_of(const std::string& name, const std::string& compute, const st
          more + "\n";
 }
 
-/// Runs six jobs at flow level whose bursts together fill 90% of their period.
+/// Runs six jobs at flow level. Their bursts together fill 90% of their period.
 Results six_jobs(const std::string& jitter) {
   return run_flows(
       R"(["fair", "mltcp", "schedule", "mltcp+schedule"])", 60,
@@ -304,8 +305,8 @@ TEST(Schedule, job_that_becomes_longer__loses_its_plan_where_no_other_suits) {
   EXPECT_LT(slowdown(alone.jobs[0], 20, 40), 1.15) << "MLTCP carries on";
 }
 
-// No slots keep these jobs apart for a whole common cycle. The slots that are best for a whole cycle let them collide
-// in the first iterations, after which each job would in turn be late.
+// No slots keep these jobs apart for a whole common cycle. With the slots that are best for a whole cycle, the jobs
+// collide in the first iterations. After that, first one job and then the other would be late.
 TEST(Schedule, jobs_with_periods_3_percent_apart__are_parted_from_the_first_iteration_on) {
   const Results results = run_flows(
       R"(["fair", "schedule"])", 40,
@@ -409,7 +410,7 @@ class SchedulePlanFile : public testing::Test {
   std::vector<std::string> problems;
 };
 
-/// Returns when the up phase of iteration `iteration` began, relative to the period of 110 ms.
+/// Returns when the up phase of iteration `iteration` began, modulo the period of 110 ms.
 Nanos phase(const JobResult& job, std::size_t iteration) {
   // The iteration ends when its bytes have been delivered, 42.4 ms after its first byte was sent.
   const Nanos end = job.starts[iteration] + job.iterations[iteration];

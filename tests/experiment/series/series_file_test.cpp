@@ -14,7 +14,7 @@ namespace {
 using namespace literals;
 using PolicyRun = Run;  // inside a test, `Run` names a member of testing::Test
 
-/// Returns the states of two connections and a link at three times. The numbers differ between all cells.
+/// Returns the states of two connections and a link at three times. No two cells contain the same number.
 SeriesFile sample(bool packets = true) {
   RunSeries run;
   run.policy = "mltcp+schedule";

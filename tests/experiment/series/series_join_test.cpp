@@ -12,8 +12,8 @@ namespace {
 
 using namespace literals;
 
-/// Returns the series of one connection. Each of `rows` is a time and the bytes sent by then. The window has as many
-/// bytes.
+/// Returns the series of one connection. Each of `rows` contains a time and the bytes sent by then. At each time, the
+/// window equals the bytes sent.
 RunSeries sent(const std::string& job, Nanos interval, const std::vector<std::pair<Nanos, Bytes>>& rows) {
   RunSeries series;
   series.interval = series.sampled_every = interval;
@@ -79,7 +79,7 @@ TEST(joined, row_without_a_new_one_of_a_part__repeats_its_state_and_not_its_boun
 TEST(joined, part_that_is_shorter__keeps_its_last_state_and_the_end_is_the_latest) {
   const RunSeries both = joined({sent("a", 1_ms, {{0_ms, 0}, {1_ms, 5}, {1500_us, 6}}),
                                  sent("b", 1_ms, {{0_ms, 0}, {1_ms, 2}, {2_ms, 3}, {2300_us, 4}})});
-  // The last row includes the later states of all series, whichever series provides the rows.
+  // The last row contains the last state of each series, even if another series provides the rows.
   EXPECT_EQ(both.times.back(), 2300_us);
   EXPECT_EQ(bytes_of(both, 0).back(), 6U);
   EXPECT_EQ(bytes_of(both, 1).back(), 4U);

@@ -40,7 +40,8 @@ RunSeries recorded(std::size_t samples, std::size_t max_rows, std::size_t peak, 
   return recorder.take();
 }
 
-// A sample reads all connections, so that its cost grows with their number. The usual interval therefore grows, too.
+// A sample reads all connections, so its cost grows with their number. With more connections, the usual interval is
+// therefore longer.
 TEST(SeriesRecorder, usual_interval__is_longer_with_many_connections) {
   const auto second_sample = [](std::size_t connections, bool is_usual) {
     SeriesRecorder recorder({kInterval, 10'000, is_usual});
@@ -99,7 +100,8 @@ TEST(SeriesRecorder, rows__of_long_runs_are_bounded_evenly_spaced_and_keep_peaks
       EXPECT_LE(series.interval, series.sampled_every * SeriesRecorder::kMaxSamplesOfARow);
       for (std::size_t row = 0; row < series.times.size(); ++row)
         ASSERT_EQ(series.connection(row, 0).sent_bytes, static_cast<Bytes>(series.times[row].count / 1000));
-      // With longer intervals, the recorder did not take all samples, and may have missed the peak.
+      // If the recorder has lengthened the interval between samples, it has skipped samples and may have missed the
+      // peak.
       if (series.sampled_every > kInterval) continue;
       double max = 0;
       Bytes longest = 0;
@@ -132,8 +134,8 @@ TEST(SeriesRecorder, samples__of_a_long_run_become_rarer) {
   recorder.begin(0_us, {{"a", 0, 0, 0}}, {});
   std::size_t samples = 0;
   for (; recorder.next() < 1'000_ms; ++samples) recorder.sample();
-  // The run lasts a million intervals. The recorder takes at most eight samples per row, and as many again after each
-  // time that it left out rows.
+  // The run lasts a million intervals. The recorder takes at most eight samples per row. Each time that it leaves out
+  // rows, it may take as many samples again.
   EXPECT_LT(samples, SeriesRecorder::kFewestRows * SeriesRecorder::kMaxSamplesOfARow * 8);
 }
 

@@ -90,7 +90,7 @@ TEST_F(SweepRun, run__again_runs_nothing) {
   outcome = run_sweep(sweep(), settings_);
   EXPECT_EQ(outcome.before, 8U);
   EXPECT_EQ(runs_, 8);
-  // With an additional seed and value, only the 7 new combinations run.
+  // The sweep has a fifth seed and a third value now. Only the 7 new combinations of 15 run.
   run_sweep(sweep({"iterations=2,3,4"}, 5), settings_);
   EXPECT_EQ(runs_, 15);
   EXPECT_EQ(max_written(), 1);
@@ -141,7 +141,7 @@ TEST_F(SweepRun, record__damaged_in_any_way_is_made_anew) {
   const std::string good = content(path);
   const std::string identity = path.stem();
   ASSERT_TRUE(read_record(path, identity).has_value());
-  // Cuts the record at every fifth byte, or changes the next digit there.
+  // For every fifth byte, stores the record up to this byte, then the whole record with its next digit changed.
   for (std::size_t at = 0; at + 1 < good.size(); at += 5) {
     put(path, good.substr(0, at));
     ASSERT_FALSE(read_record(path, identity).has_value()) << "cut at " << at;
@@ -250,7 +250,7 @@ TEST_F(SweepRun, failure__is_kept_and_the_rest_goes_on) {
   EXPECT_EQ(again.failures[1].first.point, 1U);
   EXPECT_EQ(again.failures[1].first.seed, 2U);
   EXPECT_EQ(again.failures[1].second, record->failure);
-  // A failed run is repeated only after the program has changed, because it would fail again.
+  // The same program would fail again, so a failed run is repeated only after the program has changed.
   settings_.runner = good;
   EXPECT_EQ(run_sweep(sweep(), settings_).ran, 0U);
   settings_.build = "two";

@@ -48,8 +48,8 @@ TEST(SweepTable, estimate__mean_and_student_interval) {
   const Estimate three = estimate_of(std::vector<double>{1, 2, 6});
   EXPECT_DOUBLE_EQ(three.mean, 3);
   EXPECT_NEAR(*three.ci95, 4.3027 * std::sqrt(7.0 / 3), 1e-9);  // the variance is (4 + 1 + 9) / 2 = 7
-  // Tables of Student's t give 2.0423 for t(0.975, 30), and 2.2010 for 11 degrees of freedom, where the expansion
-  // begins.
+  // Tables of Student's t(0.975) give 2.0423 for 30 degrees of freedom, and 2.2010 for 11. From 11 on, the program
+  // computes t by a series expansion.
   const auto with_unit_deviation = [](std::size_t count) {
     std::vector<double> values;
     for (std::size_t i = 0; i < count; ++i) values.push_back(i % 2 == 0 ? 1 : -1);

@@ -213,7 +213,7 @@ struct Pair {
 };
 /// Opens a connection. Throws std::runtime_error after 20 s, or with the error of connect() or accept().
 Pair connect(Net& from, Net& to);
-/// Opens a second connection with the same listener and handle.
+/// Opens another connection through the listener in `pair` and its `handle`. Overwrites the connection in `pair`.
 void connect_again(Net& from, Net& to, Handle handle, Pair& pair);
 void close(Net& from, Net& to, const Pair& pair);
 

@@ -90,7 +90,7 @@ class Loaded {
   std::unique_ptr<Net> net_;
 };
 
-/// Transfers `size` bytes into a receive buffer that is longer.
+/// Transfers `size` bytes into a longer buffer, of `size` + 16 bytes.
 void transfer(Loaded& loaded, std::size_t size) {
   SCOPED_TRACE(size);
   std::vector<std::byte> message = random_bytes(size);
@@ -199,7 +199,7 @@ TEST(Messages, as_many_as_may_be_under_way__land_in_the_order_of_posts) {
   ASSERT_EQ(loaded.net().send(loaded.pair.send_comm, messages[0].data(), messages[0].size(), &more), Result::success);
   EXPECT_EQ(more, nullptr);
   for (auto& buffer : buffers) receiving.push_back(loaded.receive(buffer));
-  // Tests the latest request first, so that the plug-in must store the results of earlier ones.
+  // Waits for the latest request first, so that the plug-in must store the results of the earlier requests.
   for (std::size_t i = kRequests; i-- > 0;) {
     int size = 0;
     EXPECT_EQ(finish(loaded.net(), receiving[i], &size), Result::success);
@@ -326,8 +326,8 @@ TEST(Connections, by_damaged_or_foreign_handles__are_refused_with_a_line) {
 // ---- Ends
 // --------------------------------------------------------------------------------------------------------------
 
-// Returns `count` messages or buffers of 1 MiB that contain only `value`. Because of their size, some are partly in
-// flight when a side closes.
+// Returns `count` messages or buffers of 1 MiB that contain only `value`. They are so long that some of them are partly
+// in flight when a side closes.
 std::vector<std::vector<std::byte>> filled(std::size_t count, std::byte value) {
   return std::vector<std::vector<std::byte>>(count, std::vector<std::byte>(1 << 20, value));
 }
@@ -344,8 +344,8 @@ TEST(Ends, of_a_sender_with_requests_under_way__give_memory_back) {
     finish(loaded.net(), sending.front());
     loaded.close_send();
     for (auto& message : messages) std::ranges::fill(message, std::byte{2});
-    // Each receive completes with the original bytes, or fails. It never delivers the bytes that the sender wrote after
-    // the close.
+    // Each receive completes with the original bytes, or fails. It never delivers the bytes 2 that the sender wrote to
+    // the same memory after the close.
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       finish(loaded.net(), receiving[i]);
       EXPECT_EQ(std::ranges::count(buffers[i], std::byte{2}), 0);
@@ -408,7 +408,7 @@ TEST(Ends, of_the_peer__are_no_error_of_isend) {
   EXPECT_EQ(loaded.net().send(loaded.pair.send_comm, message.data(), message.size(), &request), Result::success);
   ASSERT_NE(request, nullptr);
   EXPECT_EQ(finish(loaded.net(), request), Result::remote_error);
-  // isend() also succeeds when the sender already knows of the close.
+  // isend() must succeed even if the sender already knows that the receiver has closed.
   EXPECT_EQ(loaded.net().send(loaded.pair.send_comm, message.data(), message.size(), &request), Result::success);
   ASSERT_NE(request, nullptr);
   EXPECT_EQ(finish(loaded.net(), request), Result::remote_error);
@@ -571,8 +571,8 @@ TEST(Profiler, iterations_of_collectives__are_told_once_each) {
     collective(profiler, context, "AllReduce", 2000);
     transfer(loaded, 4000);
   }
-  // The log has no line for the first three iterations: no pause precedes the first one, and the plug-in compares the
-  // next two.
+  // The plug-in logs nothing for the first three iterations. No pause precedes the first iteration, and the plug-in
+  // must compare the next two before it logs any.
   const std::vector<Line> lines = take_lines();
   ASSERT_EQ(lines.size(), 3U);
   for (const Line& line : lines)

@@ -1,5 +1,5 @@
-// Tests ranks in separate processes: a ring of eight ranks that reduces, and peers that are killed. A rank runs this
-// program again, because a fork would inherit the plug-in of the test.
+// Tests ranks in separate processes: a ring of eight ranks that reduces, and peers that are killed. The test starts
+// this program again for each rank, because a forked process would inherit the plug-in that the test has loaded.
 //
 //   plugins_nccl_ranks_test --rank ROLE NUMBER RANKS HANDLES_IN HANDLES_OUT
 #include <gmock/gmock.h>
@@ -217,7 +217,7 @@ TEST_F(Ranks, receiver_that_is_killed__ends_sends_in_time) {
   std::vector<char> message(kLong);
   ASSERT_EQ(finish(*net, send(*net, comm, message.data(), 1)), Result::success);
   void* const first = send(*net, comm, message.data(), message.size());
-  // The peer has posted no buffer for this message.
+  // The peer has posted no buffer for this second message.
   void* const second = send(*net, comm, message.data(), message.size());
   kill(victim, SIGKILL);
   EXPECT_EQ(status_of(victim), -1);
@@ -225,7 +225,7 @@ TEST_F(Ranks, receiver_that_is_killed__ends_sends_in_time) {
   EXPECT_LT(time_to_error(*net, first), 3000);
   EXPECT_LT(time_to_error(*net, second), 1000);
   ASSERT_EQ(take_lines().size(), 1U);
-  // A send after the error is accepted, and its request ends with an error.
+  // After the error, the plug-in still accepts a send, but the request of this send also ends with an error.
   void* const third = send(*net, comm, message.data(), 1);
   EXPECT_LT(time_to_error(*net, third), 1000);
   EXPECT_EQ(net->close_send(comm), Result::success);

@@ -1,4 +1,4 @@
-"""Tests backend "mltcp" of torch.distributed: same results as "gloo" over kernel TCP, announcement of iterations,
+"""Tests backend "mltcp" of torch.distributed: the same results as from "gloo" over kernel TCP, statement of iterations,
 errors. Exit status 77: this interpreter has no PyTorch with Gloo."""
 import json
 import os
@@ -76,8 +76,9 @@ def python(code, fresh=False, **environment):
 
 
 def unprivileged_user():
-    """Returns the user as which root runs a test. Returns None if this user is not root, or (after printing a message)
-    if that user cannot read the source tree."""
+    """If this process runs as root, returns the number of an unprivileged user who runs a test. Returns None if this
+    process does not run as root. Also returns None, and prints a message, if the unprivileged user cannot read the
+    files of the test."""
     if os.getuid() != 0:
         return None
     nobody = 65534
@@ -122,8 +123,8 @@ class BackendTest(unittest.TestCase):
                         self.assertEqual(one["states"][-1]["iterations_by"], by, one["states"])
                         if by == "program":
                             continue
-                        # In a ring of n ranks, each rank sends 2 (n - 1) / n of all gradients. By collectives, the size
-                        # also includes buffers that rank 0 broadcasts.
+                        # In a ring of n ranks, each rank sends 2 (n - 1) / n of all gradients. If collectives mark the
+                        # iterations, the size also includes buffers that rank 0 broadcasts.
                         expected = 2 * (ranks - 1) / ranks * one["gradient_bytes"]
                         size = one["states"][-1]["bytes_per_iteration"]
                         self.assertLess(abs(size - expected), 0.02 * expected)

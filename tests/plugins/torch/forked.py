@@ -1,6 +1,6 @@
-"""Runs Python programs in forks of this process. It has already imported PyTorch, and the import takes longer than most
-tests. Tests of what happens when an interpreter ends use new processes instead. Importing this module ends the program
-with status 77 if this interpreter has no PyTorch with Gloo."""
+"""Runs Python programs in forks of this process. This process has already imported PyTorch, because the import takes
+longer than most tests. Tests of the end of an interpreter use new processes instead of forks. Importing this module
+ends the program with status 77 if this interpreter has no PyTorch with Gloo."""
 import os
 import runpy
 import signal
@@ -20,7 +20,8 @@ if not dist.is_available() or not dist.is_gloo_available():
 
 class Forked:
     """Runs a program in a fork. `arguments` begins with the program's path, and `environment` is its whole environment.
-    The standard output can be read while the program runs, the standard error after it has ended."""
+    The standard output can be read while the program runs. The standard error can be read only after the program has
+    ended."""
 
     def __init__(self, arguments, environment):
         self.returncode = None
@@ -71,7 +72,7 @@ def _become(arguments, environment, out, error):
         dist.set_debug_level_from_env()  # PyTorch read the debug level at the import, before `environment` was set
         sys.argv = [str(one) for one in arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
-        if dist.is_initialized():  # as when an interpreter ends, so that sent messages arrive
+        if dist.is_initialized():  # lets sent messages arrive, as the end of an interpreter does
             dist.destroy_process_group()
         status = 0
     except SystemExit as end:

@@ -23,7 +23,7 @@ generator = torch.Generator().manual_seed(100 + rank)
 sent = 0
 for step in range(6):
     if "mltcp.torch" in sys.modules:
-        mltcp.torch.begin_iteration(1)  # the count is exact from here on: it includes only bytes of this step
+        mltcp.torch.begin_iteration(1)  # begins the count of bytes, which then includes only bytes of this step
     # Uses few samples, because multiplying is slow with the reference BLAS. The size of the gradients does not depend
     # on the number of samples.
     data = torch.randn(4, 64, generator=generator)

@@ -15,7 +15,7 @@ RANK = Path(__file__).with_name("rank.py")
 
 def train(ranks, transport, fresh=True, **environment):
     """Runs a training. Returns for each rank: (exit status, standard output, standard error). Ranks are new processes
-    if `fresh`, and forks of this process if not."""
+    if `fresh` is true, and forks of this process if `fresh` is false."""
     with tempfile.TemporaryDirectory() as folder:
         base = dict(os.environ, **{"GLOO_DEVICE_TRANSPORT": transport, "GLOO_SOCKET_IFNAME": "lo", **environment})
         started = []
@@ -42,7 +42,7 @@ class TrainingTest(unittest.TestCase):
         for ranks in (2, 3):
             results = {}
             for transport in ("TCP", "MLTCP"):
-                # Two ranks run in new interpreters, which end as those of users do.
+                # With two ranks, each rank runs in a new interpreter, which ends as in a user's program.
                 ended = train(ranks, transport, fresh=ranks == 2)
                 for status, _, error in ended:
                     self.assertEqual(status, 0, error)
@@ -53,7 +53,8 @@ class TrainingTest(unittest.TestCase):
             for one in results["MLTCP"]:
                 self.assertEqual(len(one["state"]), 1, "one device for the process group")
                 self.assertEqual(one["state"][0]["connections"], 2 * (ranks - 1))
-                # The model has 596,490 parameters of 4 bytes. In a step, each rank sends 2 (n - 1) / n of them.
+                # The model has 596,490 parameters of 4 bytes. In each of 6 steps, each of n ranks sends 2 (n - 1) / n
+                # times these bytes.
                 self.assertGreater(one["gradient_bytes"], 6 * 4 * 596_490 * 2 * (ranks - 1) / ranks)
 
     def test_a_wrong_interface_is_named_with_the_cure(self):

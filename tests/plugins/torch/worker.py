@@ -1,5 +1,5 @@
 """A rank of the tests of backend "mltcp". Usage: worker.py SCENARIO RANK RANKS STORE. Prints lines of JSON. If the
-environment contains WORKER_BACKEND=gloo, uses backend "gloo" on kernel TCP."""
+environment contains WORKER_BACKEND=gloo, uses backend "gloo" over kernel TCP instead of "mltcp"."""
 import hashlib
 import json
 import multiprocessing
@@ -192,7 +192,7 @@ def threads():
 
 def footprint():
     torch.set_num_threads(2)
-    torch.rand(600, 600) @ torch.rand(600, 600)  # starts the threads of PyTorch itself
+    torch.rand(600, 600) @ torch.rand(600, 600)  # starts the threads with which PyTorch computes
     before, memory, number = threads(), resident(), torch.get_num_threads()
     use_mltcp()
     dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=ranks)
@@ -205,14 +205,14 @@ def footprint():
 
 def last_hold():
     """Rank 0 ends while a thread of its process group waits for Python's lock in order to release the last reference to
-    a tensor. With WORKER_HOLDS, the program still refers to the group at that time."""
+    a tensor. If WORKER_HOLDS is set, the program still refers to the process group at that time."""
     use_mltcp()
     start()
     begun = Path(f"{store}.begun")
     if rank == 0:
         if "WORKER_HOLDS" in os.environ:
             sys.held = dist.distributed_c10d._get_default_group()
-        sys.setswitchinterval(1000)  # Python's lock stays with this thread until it waits
+        sys.setswitchinterval(1000)  # this thread keeps Python's lock until it waits
         dist.all_reduce(torch.ones(1000), async_op=True)
         begun.touch()
         end = time.monotonic() + 1
@@ -225,8 +225,8 @@ def last_hold():
 
 
 def fork():
-    """A forked child of multiprocessing inherits its parent's process groups. If the child does nothing, it must be
-    able to end."""
+    """A child process that multiprocessing forks inherits the process groups of its parent. If the child does not use
+    these groups, it must be able to end."""
     use_mltcp()
     start()
     dist.all_reduce(torch.ones(1000))
