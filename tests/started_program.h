@@ -81,8 +81,8 @@ class StartedProgram {
     soon([&] { return has_said() || !runs(); }, within);
     return has_said();
   }
-  /// Waits until the program has ended. Returns its exit status, minus the number of the signal that killed it, or
-  /// -1000 if it does not end in time.
+  /// Waits until the program has ended and returns its exit status. If a signal killed the program, returns the
+  /// signal's number as a negative number. Returns -1000 if the program does not end in time.
   int finish(std::chrono::seconds within = std::chrono::seconds(200)) {
     return soon([&] { return !runs(); }, within) ? *status_ : -1000;
   }

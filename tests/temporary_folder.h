@@ -1,4 +1,4 @@
-// A folder for one test, which is removed with the object. Tests may run in parallel, even those of one program.
+// A folder for one test. The destructor removes the folder. Tests may run in parallel, even those of one program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class TemporaryFolder {
   [[nodiscard]] std::string string() const { return path_.string(); }
   operator const std::filesystem::path&() const { return path_; }  // NOLINT(google-explicit-constructor)
 
-  /// Writes the file `name` in this folder, and replaces an existing one.
+  /// Writes the file `name` in this folder, and replaces an existing file.
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(path_ / name, std::ios::binary) << text;
   }

@@ -71,7 +71,7 @@ TEST(RawDatapath, packets__wait_for_the_mac_address_and_arrive_in_order_with_ecn
     EXPECT_EQ(got[0].hops, 0);
     EXPECT_EQ(got[0].source, a.address);
 
-    // The peer is known now, so packets leave at once. The device sends the short one inline.
+    // The peer is known now, so packets leave at once. The device sends the short packet inline.
     network.fabric.marks = true;
     const auto inlined = a.pair().inlined;
     EXPECT_EQ(a.io().send(packets), 2u);
@@ -223,7 +223,7 @@ TEST_F(RawDatapathTest, many_destinations__are_bounded_and_wait_for_nothing) {
 
 // ---- Foreign and hostile frames ----
 
-/// Returns a frame to `to` from 127.0.0.9:999, with headers modified by `change`.
+/// Returns a frame from 127.0.0.9:999 to `to`, with headers modified by `change`.
 std::vector<std::byte> frame_to(const Host& to, const std::function<void(encap::Headers&)>& change = nullptr,
                                 std::size_t bytes = 40) {
   encap::Headers headers;
@@ -238,7 +238,7 @@ std::vector<std::byte> frame_to(const Host& to, const std::function<void(encap::
   return frame;
 }
 
-/// Delivers `frame` to the host, as if a rule of its device had matched.
+/// Delivers `frame` to the host, as if a flow rule of the host's device had matched.
 void put(RawNetwork& network, Host& to, const std::vector<std::byte>& frame) {
   const std::lock_guard lock(network.fabric.mutex);
   to.pair().deliver_frame(frame);
@@ -286,7 +286,8 @@ TEST(RawDatapath, foreign_frames__are_dropped_and_counted_by_what_is_wrong) {
     frame = frame_to(b);
     frame.resize(30);
     expect(frame, Reject::truncated);
-    // Frames longer than any valid frame: by one byte, a jumbo frame, and the longest frame that fits the buffer.
+    // Three frames are too long: the first by one byte, the second is a jumbo frame, and the third just fits the
+    // buffer.
     expect(frame_to(b, nullptr, 1473), Reject::oversized);
     for (const std::size_t bytes : {8000U, RawIo::kLongestFrame - 42U}) put(network, b, frame_to(b, nullptr, bytes));
     EXPECT_EQ(taken(b), 0u);
@@ -336,7 +337,8 @@ TEST_F(RawDatapathTest, frames_of_any_bytes__leave_a_port_as_it_was) {
 
 // ---- Exchanges of whole messages ----
 
-/// Sends messages of random bytes in both directions on several connections at once. Expects that all arrive unchanged.
+/// Sends messages of random bytes in both directions on several connections at once. Expects every message to arrive
+/// unchanged.
 void exchange(RawNetwork& network, Host& a, Host& b, std::size_t bytes) {
   constexpr std::uint16_t kShards = 2;
   std::vector<std::unique_ptr<Shard>> left;

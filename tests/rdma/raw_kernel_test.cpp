@@ -107,8 +107,8 @@ class Wire {
   sockaddr_ll name_{};
 };
 
-/// Sends a message to a host on kernel sockets, which echoes it. Returns an empty string on success, or an error
-/// message.
+/// Sends a message to a host that uses kernel sockets and echoes each message. Returns an error message, or an empty
+/// string on success.
 std::string talk(const std::string& own, const std::string& peer) {
   FakeFabric fabric;
   Wire wire(fabric, if_nametoindex("v0"));

@@ -72,7 +72,7 @@ TEST(RawService, a_neighbour_that_is_asked_for__is_told_of_once_it_is_known) {
   EXPECT_EQ(news->route, 5u);
   EXPECT_EQ(news->way, (Way{State::known, kMac}));
   EXPECT_EQ(t.kernel.questions, 1u);
-  // Without a kernel event, the service looks the neighbour up ten times a second.
+  // If no kernel event arrives, the service looks the neighbour up ten times a second.
   const Address other = Address::parse("10.0.0.3", 0);
   t.want(6, 2, other);
   t.service.step(false, 1150_ms);
@@ -186,7 +186,7 @@ TEST(RawService, questions_of_the_kernels__are_bounded_and_everybody_gets_an_ans
     while (t.news()) ++announced;
   }
   EXPECT_EQ(announced, 4096u);
-  // A neighbour in the kernel's table is found during a flood of requests for unknown ones.
+  // A neighbour in the kernel's table is found during a flood of requests for unknown neighbours.
   t.kernel.ways[kPeer.ip] = {State::known, kMac};
   flood(20_s, 0);
   t.want(4000, 9999, kPeer);

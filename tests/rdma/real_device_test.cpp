@@ -111,8 +111,8 @@ TEST_F(RealDeviceTest, queue_pair__is_refused_with_cause_and_cure) {
   verbs.completions_error = [](int entries) { return entries == 1024 ? ENOMEM : 0; };
   EXPECT_THAT(pair_error(verbs), HasSubstr("no completion queue of 1024 entries"));
   verbs.completions_error = [](int) { return 0; };
-  // A device that creates no UD queue pair has no support for datagrams. A device that creates only shorter ones has
-  // short queues.
+  // If the device creates no UD queue pair at all, it does not support datagrams. If the device creates only short UD
+  // queue pairs, the user must request shorter queues.
   verbs.queue_error = [](const ibv_qp_init_attr&) { return EOPNOTSUPP; };
   EXPECT_THAT(pair_error(verbs), HasSubstr("it has no queue pairs for unreliable datagrams (Operation not supported); "
                                            "use another device, or its interface (udp:, af_xdp:)"));
@@ -231,7 +231,7 @@ TEST_F(RealDeviceTest, a_gid_that_comes_back_elsewhere__is_found) {
   verbs.happen(IBV_EVENT_GID_CHANGE);
   device->take_events();
   EXPECT_THAT(device->why_down(), HasSubstr("has lost the address 10.0.0.1; give it back: ip addr add 10.0.0.1/24"));
-  // The GID table has another address at index 1, and 10.0.0.1 for RoCE version 1 only. Later it has 10.0.0.1 for
+  // At first, the GID table has 10.0.0.1 only for RoCE version 1, and 10.0.0.9 at index 1. Then it gets 10.0.0.1 for
   // version 2 at index 5.
   verbs.gids = {{.index = 1, .ip = Address::parse("10.0.0.9")},
                 {.index = 2, .ip = Address::parse("10.0.0.1"), .is_v2 = false}};

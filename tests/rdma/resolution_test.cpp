@@ -216,15 +216,15 @@ TEST(Resolution, receive__answers_others_while_one_host_floods) {
   EXPECT_EQ(pair.b.counters().unanswered, 990u);
 }
 
-// A host cannot tell a peer's own questions from questions forged in the peer's name. Both share the peer's limit of
-// answers.
+// A host cannot distinguish a peer's own questions from questions that others forge in the peer's name. Both kinds
+// count towards the peer's limit of answers.
 TEST(Resolution, receive__answers_whom_a_flood_is_forged_in_the_name_of_by_his_share) {
   Pair pair({.answers_per_second = 100});
   const Resolution::Outgoing question = pair.question();
   Random random(5);
   int asked = 0;
   int answered = 0;
-  // A thousand questions arrive per second, ten times the limit. One in a hundred comes from the host itself.
+  // A thousand questions arrive per second, ten times the limit. One question in a hundred comes from the peer itself.
   for (int i = 0; i < 100'000; ++i) {
     pair.now += Nanos(static_cast<std::int64_t>(random.below(2'000'000)));
     const bool is_own = random.below(100) == 0;
@@ -245,8 +245,8 @@ TEST(Resolution, find__forgets_the_peer_that_was_not_used_for_longest) {
   pair.now += 1_ms;
   pair.a.find(0, Address::parse("10.0.0.3:1"), pair.now);
   pair.now += 1_ms;
-  // One of two entries waits for an answer, which is more than the permitted quarter. The new peer replaces that entry
-  // and not B's.
+  // One of the two entries waits for an answer, which exceeds the permitted share of a quarter. So the new peer
+  // replaces the waiting entry, and the entry of B stays.
   EXPECT_EQ(pair.a.find(0, Address::parse("10.0.0.4:1"), pair.now).state, State::asked);
   EXPECT_EQ(pair.a.take_unreachable(), std::vector<Address>{Address::parse("10.0.0.3:1")}) << "whom packets wait for";
   EXPECT_EQ(pair.a.find(0, kB, pair.now).state, State::known);
@@ -281,7 +281,8 @@ TEST(Resolution, find__gets_through_a_flood_of_peers_that_never_answer) {
   std::uint64_t others = 0;
   for (int round = 0; round < 50; ++round) {
     flood(1000);
-    // Each round looks up a new peer, whose answer takes a millisecond. A thousand other peers are looked up meanwhile.
+    // Each round looks up one more peer, which answers after 1 ms. Before the answer arrives, A looks up a thousand
+    // other peers.
     const Address peer = Address::v4(0x0C000000U + static_cast<std::uint32_t>(round), 5000);
     Resolution other({}, {kQueueB}, numbers(7));
     Resolution::Outgoing out;

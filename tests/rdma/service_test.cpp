@@ -82,7 +82,7 @@ struct Harness {
                                                    .destination = {},
                                                    .settled = settled}));
   }
-  /// Steps the service until it has news for the shard. Returns nullopt if there is none within half a second.
+  /// Steps the service until it has news for the shard. Returns nullopt if no news arrives within half a second.
   std::optional<RouteNews> news(std::uint16_t shard = 0) {
     for (const Nanos end = monotonic_now() + 500_ms; monotonic_now() < end;) {
       service->step(now);
@@ -90,7 +90,7 @@ struct Harness {
     }
     return std::nullopt;
   }
-  /// Performs one more step and returns the news from it. Tests expect none.
+  /// Performs one more step. Returns the news from this step; nullopt if there is no news.
   std::optional<RouteNews> other_news() {
     service->step(now);
     return service->mailbox(0).news.pop();
@@ -157,7 +157,7 @@ TEST_F(VerbsServiceTest, a_former_handle__stays_until_the_shard_has_the_new_one)
   EXPECT_NE(second->handle, first->handle);
   EXPECT_EQ(reinterpret_cast<FakeHandle*>(second->handle)->config.gid_index, 2);
   EXPECT_EQ(host.device.handles.size(), 2u);
-  host.refresh(0, first->handle);  // the shard sends this before it has read the news
+  host.refresh(0, first->handle);  // the shard requests this refresh before it has read the news
   host.service->step(host.now);
   EXPECT_EQ(host.device.handles.size(), 2u);
   host.device.gid_at = 3;
@@ -174,8 +174,8 @@ TEST_F(VerbsServiceTest, a_neighbour_that_is_off__is_asked_before_another_handle
   const RemoteQueue queue{.number = 9, .key = 8, .lid = 0, .longest = 1024};
   host.want(0, peer.address);
   ASSERT_TRUE(host.resolve(peer, queue));
-  // The kernel needs a second or more for each handle that it cannot create, and the service answers nobody during that
-  // time.
+  // The kernel needs a second or more for each handle that it cannot create. During that time, the service cannot
+  // answer any peer.
   host.device.has_no_handles = true;
   const std::uint64_t before = host.device.handles_wanted;
   for (std::uint32_t route = 1; route < 30; ++route) host.want(route, peer.address, static_cast<std::uint8_t>(route));

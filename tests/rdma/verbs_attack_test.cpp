@@ -74,7 +74,7 @@ ByteVector answer(std::uint64_t nonce, std::uint8_t queue) {
   return bytes;
 }
 
-/// Sends datagrams with forged source addresses. works() returns whether this process may do that.
+/// Sends datagrams with forged source addresses. works() returns whether this process may forge addresses.
 class Forger {
  public:
   Forger() : file_(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW)) {}
@@ -220,7 +220,8 @@ TEST(VerbsAttack, answers_forged_in_a_peers_name__are_rejected) {
     Flood flood([&, forger = std::make_shared<Forger>(), random = Random(5)]() mutable {
       forger->send(friendly.address, victim.address, answer(random.next(), 9));
     });
-    // Sends for 3.5 s. The host asks once a second, so forged answers arrive while it waits for an answer.
+    // Sends for 3.5 s. The victim asks once a second, so forged answers arrive while the victim waits for the right
+    // answer.
     const std::string text = "text";
     const TxPacket packet{.destination = &friendly.address, .header = std::as_bytes(std::span(text)), .payload = {}};
     std::uint64_t sent = 0;
@@ -250,8 +251,8 @@ TEST(VerbsAttack, questions_in_thousands_of_names__are_answered_by_no_more_and_b
   });
 }
 
-// The victim sends packets to thousands of forged addresses, as a transport that answers them does. Each address needs
-// a route and a question.
+// The victim sends packets to thousands of forged addresses, as if it answered packets from them. Each address needs a
+// route and a question.
 TEST(VerbsAttack, endless_new_peers__do_not_block_other_peers) {
   FakeFabric fabric;
   Host victim(fabric, 0x7F000001);
@@ -285,8 +286,7 @@ TEST(VerbsAttack, endless_new_peers__do_not_block_other_peers) {
   }
   fmt::print("{} unknown peers\n", unknown_peer - 0x7F100000);
   EXPECT_GT(unknown_peer - 0x7F100000, 10'000u);
-  // After the port has given these peers up, no packet waits for them, and as many packets as before the attack can
-  // wait.
+  // After the port has given up these peers, no packet waits for them. The port can again hold kMaxWaiting packets.
   std::array<RxPacket, 64> packets;
   for (const Nanos end = monotonic_now() + 3_s; monotonic_now() < end; std::this_thread::yield())
     victim.io().receive(packets);

@@ -81,7 +81,7 @@ TEST_F(VerbsDatapathTest, packets__wait_for_their_peers_queue_pair_and_arrive_in
   EXPECT_EQ(got[0].priority, 3);
   EXPECT_EQ(got[0].source, a.address);
 
-  // The peer is known now, so packets leave at once. The device sends the short one inline.
+  // The peer is known now, so packets leave at once. The device sends the short packet inline.
   EXPECT_EQ(a.io().send(packets), 2u);
   EXPECT_EQ(a.io().counters().sent_packets, 4u);
   EXPECT_EQ(a.io().counters().inlined, 1u);
@@ -219,8 +219,8 @@ TEST_F(VerbsPair, foreign_messages__are_dropped_and_counted) {
   fabric.spoils_checksum = true;
   send();
   fabric.spoils_checksum = false;
-  // The first sender knows the queue pair but not the key. The second one knows both, but names another destination
-  // port.
+  // Both datagrams are for the right queue pair, but name a wrong destination port. The first datagram also has a wrong
+  // key.
   const Shim shim = make_shim(kPort, kPort + 1);
   ibv_ah* const handle = a.device->make_handle({.destination = b.address});
   RemoteQueue target = b.io().own_queue();
@@ -247,7 +247,7 @@ TEST_F(VerbsDatapathTest, a_peer_with_a_shorter_mtu__is_told_of) {
   EXPECT_EQ(a.datapath->why_silent(Address::parse("127.0.0.3", 27610)), "");
   EXPECT_THAT(a.datapath->why_silent(b.address),
               HasSubstr("messages of 2048 bytes are too long for 127.0.0.2:27610; give all hosts the same MTU"));
-  // The report ends when the host sends no more packets that are too long.
+  // The report ends if the host sends no further packets that are too long.
   EXPECT_TRUE(runs_until(
       a.io(), [&] { return a.datapath->why_silent(b.address).empty(); }, 20_s));
 }
@@ -329,7 +329,7 @@ TEST_F(VerbsMemory, a_list_refused_in_its_middle__lets_go_of_the_payloads_before
   EXPECT_EQ(a.io().send(packets), packets.size());
   a.pair().refuses_after = -1;
   EXPECT_EQ(hold.packets.load(), 6u);
-  // None of the six accepted packets completes, because only the last packet of a list requests a completion.
+  // None of the six accepted packets gets a completion, because only the last packet of a list requests one.
   ASSERT_TRUE(runs_until(a.io(), [&] { return hold.packets.load() == 0; }));
   EXPECT_EQ(a.io().counters().recoveries, 1u);
   EXPECT_EQ(a.io().send(packets), packets.size());
@@ -353,7 +353,7 @@ TEST_F(VerbsMemory, a_list_refused_without_saying_where__is_left_as_it_is_until_
     if (of != nullptr) packets[0].payload = pages.span().first(2000), packets[0].hold = of;
     return packets;
   };
-  // The device accepts half of the list, and reads it only after the next list was built.
+  // The device accepts half of the list, but reads this half only after the host has built the next list.
   a.pair().takes_late = true;
   a.pair().refuses_silently = true;
   a.pair().refuses_after = 4;
@@ -385,7 +385,7 @@ TEST_F(VerbsPair, an_address_that_comes_back_elsewhere_in_the_table__has_its_rou
   for (int move = 2; move < 6; ++move) {
     a.device->gid_at = static_cast<std::uint8_t>(move);
     a.device->tell();
-    // The host refreshes the route each second while it is used, and frees the previous handle.
+    // While packets use the route, the host refreshes the route each second and frees the previous address handle.
     const auto has_moved = [&] {
       send_text(a.io(), b.address, std::string(500, 'x'));
       const std::lock_guard lock(fabric.mutex);

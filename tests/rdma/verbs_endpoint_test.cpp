@@ -92,7 +92,7 @@ bool they_talk(Endpoint& a, Endpoint& b) {
   EXPECT_EQ(a.send_tagged(connection, message, 5, {}, operation), Code::ok);
   const bool arrived = awaited(a, operation).code == Code::ok && awaited(b, receiving).code == Code::ok;
   a.abort(connection);
-  if (!arrived) b.close();  // makes sure that the endpoint no longer writes into the buffer
+  if (!arrived) b.close();  // after this call, `b` no longer writes into the buffer
   EXPECT_EQ(buffer, message);
   return arrived;
 }
@@ -119,8 +119,8 @@ TEST(VerbsEndpoint, a_hundred_thousand_messages_of_any_bytes__leave_an_endpoint_
   for (int i = 0; i < 100'000; ++i) {
     const FakeFabric::Record& one = real[random.below(real.size())];
     std::vector<std::byte> bytes = one.bytes;
-    // A forged route header is accepted only if its checksum is right or absent, so half of the forged ones leave it
-    // out.
+    // A forged route header is accepted only if its checksum is right or absent. So half of the forged headers have no
+    // checksum.
     if (random.below(2) == 0) bytes[30] = bytes[31] = std::byte{0};
     for (std::uint64_t changes = random.below(6); changes > 0; --changes)
       bytes[random.below(bytes.size())] = static_cast<std::byte>(random.next());

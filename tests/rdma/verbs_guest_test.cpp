@@ -218,8 +218,8 @@ TEST_F(VerbsGuestPair, a_queue_pair_that_has_failed__is_made_ready_again) {
   EXPECT_EQ(a.io().counters().recoveries, 0u);
 }
 
-/// Counters of the RED queue: packets marked, and packets dropped because the queue was full. Early drops are not
-/// counted: RED drops questions for queue pairs early, because these are not ECN-capable and it cannot mark them.
+/// Counters of the RED queue: marked packets, and packets that were dropped because the queue was full. Early drops are
+/// not included. RED drops questions for queue pairs early, because questions are not ECN-capable.
 struct QueueCounts {
   std::uint64_t marked = 0;
   std::uint64_t dropped = 0;
@@ -284,7 +284,8 @@ TEST(VerbsGuest, marks_of_the_kernels_queue__reach_congestion_control_and_hold_t
                algorithm, queue.marked, report.transport.packets_sent, report.transport.ce_packets, queue.dropped,
                100 * share);
     EXPECT_GT(report.transport.ce_packets, 0u) << algorithm;
-    // The queue also counts packets that the sender already sent with a CE mark to test the peer, at most one in 128.
+    // The queue also counts packets that the sender itself has marked with CE to test the peer. These are at most one
+    // packet in 128.
     EXPECT_LE(report.transport.ce_packets, queue.marked) << algorithm;
     EXPECT_GE(report.transport.ce_packets + report.transport.packets_sent / 128, queue.marked) << algorithm;
     EXPECT_EQ(queue.dropped, 0u) << algorithm;
@@ -329,7 +330,8 @@ TEST(VerbsGuest, an_address_that_is_taken_away__is_told_of) {
 }
 
 TEST_F(VerbsGuestPair, an_address_that_comes_back_while_there_are_routes__is_found_at_its_new_place) {
-  // An address handle keeps the old entry of the kernel's GID table occupied, so the address returns at another index.
+  // The kernel's GID table keeps the old entry as long as an address handle uses it. So the address has a new index
+  // when it returns.
   shell("ip addr del 10.0.0.1/24 dev v0");
   EXPECT_TRUE(holds_soon([&] { return !a.datapath->why_link_is_down().empty(); }));
   shell("ip addr add 10.0.0.1/24 dev v0 && tests_restore_network");

@@ -35,7 +35,7 @@ TEST(Versioned, load__is_whole_while_another_thread_stores) {
     for (std::uint64_t i = 1; !is_done; ++i) {
       value.words.fill(i);
       versioned.store(value);
-      // Pauses sometimes longer than a read takes.
+      // Some of these pauses are longer than a read.
       for (std::uint64_t pause = i % 16 * 100; pause > 0 && !is_done;) --pause;
     }
   });

@@ -11,8 +11,8 @@
 namespace mltcp::scheduler {
 namespace {
 
-/// Returns one link for each entry of `jobs`, used by the jobs in that entry with one flow each. All capacities differ,
-/// so that no two links are alike.
+/// Returns one link for each entry of `jobs`. Each job in the entry has one flow on the link. All capacities differ, so
+/// that no two links are alike.
 std::vector<UsedLink> links(const std::vector<std::vector<std::uint32_t>>& jobs) {
   std::vector<UsedLink> result;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
@@ -74,7 +74,7 @@ TEST(affinity, graph__links_that_are_alike_are_one_vertex_and_no_loop) {
 }
 
 TEST(affinity, graph__loops_that_meet_in_a_job_are_two_groups) {
-  // Jobs 0, 1 and 2 form a triangle of links. Jobs 2, 3 and 4 form another one.
+  // Three links connect jobs 0, 1 and 2 to a triangle. Three other links connect jobs 2, 3 and 4 to a second triangle.
   const AffinityGraph graph = graph_of({{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {2, 4}}, 5);
   ASSERT_EQ(graph.groups.size(), 2U);
   EXPECT_THAT(graph.groups[0].vertices, ElementsAre(0, 1, 2));
@@ -135,8 +135,8 @@ TEST(affinity, graph__random_groups_meet_without_loops_and_are_least) {
     for (const auto& group : graph.groups) edges += group.jobs.size();
     EXPECT_EQ(edges + graph.components.size(), jobs + graph.groups.size()) << "round " << round;
 
-    // In a group of several links, two neighbouring links are always on a loop. Without one of their common jobs, they
-    // are still connected within the group.
+    // In a group of several links, two neighbouring links are always on a loop. If one of their common jobs is removed,
+    // the two links are still connected within the group.
     for (const auto& group : graph.groups) {
       if (group.vertices.size() == 1) {
         EXPECT_EQ(group.loops, 0U);

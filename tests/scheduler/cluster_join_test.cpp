@@ -11,7 +11,7 @@ TEST(cluster, join__moves_no_job_if_a_slot_is_free) {
   cluster.schedule({job_on("a", 12_ns, 4_ns, 10, {0}), job_on("b", 12_ns, 4_ns, 10, {0}),
                     job_on("x", 7_ns, 4_ns, 10, {1}), job_on("y", 7_ns, 2_ns, 10, {1})});
   const ClusterSolution before = cluster.solution();
-  // Jobs a and b leave one gap of 4 ns in the circle, or two smaller gaps.
+  // Jobs a and b leave 4 ns of their period of 12 ns free, in one gap or in two smaller gaps.
   const std::int64_t apart = (before.jobs[1].time_shift.count - before.jobs[0].time_shift.count + 12) % 12;
   const Nanos fits = apart == 4 || apart == 8 ? 4_ns : 2_ns;
   const Joined joined = cluster.join(job_on("c", 12_ns, fits, 10, {0}));
@@ -27,12 +27,13 @@ TEST(cluster, join__moves_no_job_if_a_slot_is_free) {
   EXPECT_EQ(cluster.solution().score, 1);
 }
 
-/// Returns a cluster whose free time on the circle is in pieces, so that job c does not fit: c needs it in one piece.
+/// Returns a cluster whose jobs leave 6 ns of their period of 12 ns free, in two gaps of 3 ns. Job c does not fit,
+/// because it needs 6 ns in one piece.
 Cluster with_scattered_holes(const ClusterOptions& options) {
   Cluster cluster(bench_of_links({10, 10}), options);
   cluster.schedule({job_on("a", 12_ns, 3_ns, 10, {0}), job_on("filler", 12_ns, 3_ns, 10, {0}),
                     job_on("b", 12_ns, 3_ns, 10, {0}), job_on("filler 2", 12_ns, 3_ns, 10, {0})});
-  // The circle is full with four jobs. Two opposite jobs leave, so that the two gaps are not adjacent.
+  // Four jobs fill the whole period. Two opposite jobs leave, so that the two gaps are not adjacent.
   std::map<std::int64_t, std::string> order;
   for (const auto& job : cluster.solution().jobs) order[job.time_shift.count] = job.name;
   auto leaving = order.begin();
@@ -132,8 +133,8 @@ TEST(cluster, join__jobs_of_other_components_never_move) {
 TEST(cluster, join__running_jobs_keep_their_periods_where_one_goes_with_them) {
   Cluster cluster(bench_of_links({10}));
   cluster.schedule({job_on("a", 120_ms, 40_ms, 10, {0}), job_on("b", 120_ms, 20_ms, 10, {0})});
-  // Job c has a period of 40.5 ms. Three slots in 120 ms would be too short (40 ms) and two would be too long (60 ms).
-  // In 16 periods of 120 ms there are 47 slots of 40.85 ms.
+  // Job c has a period of 40.5 ms. Three slots in 120 ms would be too short (40 ms), and two slots would be too long
+  // (60 ms). But 47 slots of 40.85 ms fit into 16 periods of 120 ms.
   const Joined joined = cluster.join(job_on("c", Nanos(40'500'000), 1_ms, 10, {0}));
   EXPECT_FALSE(joined.new_slots);
   EXPECT_GE(joined.slot_period, Nanos(40'500'000));
@@ -143,7 +144,8 @@ TEST(cluster, join__running_jobs_keep_their_periods_where_one_goes_with_them) {
 }
 
 TEST(cluster, join__without_common_slots_the_component_gets_new_ones) {
-  // The perimeters of two components have no common multiple of acceptable length, and a new job joins the components.
+  // The periods of the jobs in two components have no common multiple of acceptable length. A new job connects the
+  // components.
   Cluster cluster(bench_of_links({10, 10}));
   cluster.schedule({job_on("a", Nanos(100'000'007), 40_ms, 10, {0}), job_on("b", Nanos(100'000'007), 20_ms, 10, {0}),
                     job_on("c", Nanos(103'000'019), 40_ms, 10, {1}), job_on("d", Nanos(103'000'019), 20_ms, 10, {1})});
@@ -205,7 +207,7 @@ TEST(cluster, schedule__refuses_periods_that_are_too_different) {
   };
   EXPECT_THAT(refusal_of(run), HasSubstr("bursts, more than 1000000; let jobs whose periods differ less share links"));
   EXPECT_EQ(cluster.jobs(), 0U);
-  // The limit applies to the number of bursts, not of periods.
+  // The limit applies to the number of bursts, not to the number of periods.
   ClusterJob often = job_on("tick", 200_us, 10_us, 8, {0});
   for (int i = 1; i < 10; ++i) often.demand.bursts.push_back({Nanos(20'000) * i, Nanos(20'000) * i + 10_us, Rate(8)});
   EXPECT_THAT(refusal_of([&] {
@@ -242,7 +244,8 @@ double mean_stretch(const ClusterSolution& solution) {
 }
 
 TEST(cluster, slots__are_stretched_beyond_the_limit_where_collisions_cost_more) {
-  // Each job sends 40% of the time. At random shifts, both send 16% of the time. To stretch one job by 8% costs less.
+  // Each job sends 40% of the time. At random shifts, both jobs would send at once 16% of the time. It costs less to
+  // stretch job a by 8%.
   const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
   const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0});
   Cluster cluster(bench_of_links({10}));
@@ -267,7 +270,7 @@ TEST(cluster, pair_score__refuses_again_what_it_refused) {
     EXPECT_THROW(static_cast<void>(cluster.pair_score(quick, slow, Rate(10'000'000'000))), InputError);
 }
 
-// Three jobs get the same slot period. Only the perimeter with the largest stretch has room for all three bursts.
+// Three jobs get slots of the same length, 104 ms. This is the shortest length with room for all three bursts.
 TEST(cluster, slots__have_room_also_where_periods_differ) {
   const auto scheduled = [](double max_slot_stretch) {
     Cluster cluster(bench_of_links({10}), {.max_slot_stretch = max_slot_stretch});
@@ -282,8 +285,8 @@ TEST(cluster, slots__have_room_also_where_periods_differ) {
 }
 
 TEST(cluster, slots__are_not_stretched_where_it_brings_nothing) {
-  // Stretching does not pay in three cases: bursts of 1% of the period hardly ever meet, bursts of 90% never fit, and
-  // if the sum of the rates exceeds the capacity only a little, a collision costs little.
+  // Stretching does not pay in three cases. Bursts of 1% of the period hardly ever meet. Bursts of 90% never fit. If
+  // the sum of the rates exceeds the capacity only a little, a collision costs little.
   const auto stretch = [](Nanos busy, std::uint64_t rate) {
     Cluster cluster(bench_of_links({10}));
     return mean_stretch(cluster.schedule({job_on("a", 100_ms, busy, rate, {0}), job_on("b", 108_ms, busy, rate, {0})}));
@@ -307,8 +310,8 @@ TEST(cluster, slots__have_room_for_jobs_that_nearly_fit) {
 }
 
 TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
-  // No slots avoid collisions on link 1. So jobs a and b get none either, although link 0 alone would need a stretch of
-  // only 8%.
+  // No slots avoid the collisions on link 1. So the slots are hardly stretched, although a stretch of 8% would avoid
+  // the collisions on link 0.
   const ClusterJob a = job_on("a", 100_ms, 40_ms, 10, {0});
   const ClusterJob b = job_on("b", 108_ms, 40_ms, 10, {0, 1});
   const ClusterJob c = job_on("c", 108_ms, 90_ms, 10, {1});
@@ -319,8 +322,8 @@ TEST(cluster, slots__that_one_link_spoils_are_worth_nothing) {
 }
 
 TEST(cluster, slots__depend_on_what_jobs_ask_for_and_on_nothing_else) {
-  // The jobs on both links have the same periods but different demands. The solver must not use a cached result of one
-  // pair for the other.
+  // The two pairs of jobs, one on each link, have the same periods but different demands. The solver must not use the
+  // cached result of one pair for the other pair.
   const std::vector<ClusterJob> jobs{job_on("a", 100_ms, 40_ms, 10, {0}), job_on("b", 108_ms, 40_ms, 10, {0}),
                                      job_on("c", 100_ms, 1_ms, 10, {1}), job_on("d", 108_ms, 1_ms, 10, {1})};
   std::map<std::string, Nanos> slots;
@@ -349,7 +352,8 @@ TEST(cluster, join__moves_no_job_whose_slots_do_for_a_shorter_job) {
 }
 
 TEST(cluster, join__gives_new_slots_where_the_old_ones_cost_too_much) {
-  // The running jobs have slots of 100 ms. A job of 108 ms collides with them, whatever its slots are.
+  // The running jobs have slots of 100 ms. A new job with a period of 108 ms collides with them, whatever slots it
+  // gets.
   Cluster cluster(bench_of_links({10}));
   cluster.schedule({job_on("a", 100_ms, 30_ms, 10, {0}), job_on("c", 100_ms, 30_ms, 10, {0})});
   const Joined joined = cluster.join(job_on("b", 108_ms, 30_ms, 10, {0}));

@@ -15,7 +15,7 @@ std::vector<PlacedJob> placed(const Cluster& cluster) {
 
 Topology racks() { return Topology::leaf_spine({4, 2, 6, Rate::from_gbps(10), Rate::from_gbps(10)}); }
 
-/// Returns a cluster after joins and leaves, whose slots therefore differ from those of a new schedule.
+/// Returns a cluster after joins and leaves. Its slots therefore differ from the slots that a new schedule would give.
 Cluster with_a_history(std::uint64_t seed) {
   Cluster cluster(racks(), {.solve = little_work()});
   const std::vector<ClusterJob> jobs = mixed_jobs(cluster.topology().hosts(), 12, seed);

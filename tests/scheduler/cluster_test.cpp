@@ -109,7 +109,7 @@ TEST(cluster, schedule__loops_are_solved_jointly_and_what_is_lost_is_said) {
 }
 
 TEST(cluster, schedule__a_loop_that_no_shifts_satisfy_loses) {
-  // Each pair of jobs fits. But each of the three jobs sends half of the time, so it cannot avoid both others.
+  // Any two of the jobs fit. But each of the three jobs sends half of the time, so no job can avoid both others.
   Cluster cluster(bench_of_links({10, 10, 10}));
   const ClusterSolution& solution =
       cluster.schedule({job_on("a", 10_ns, 5_ns, 10, {0, 1}), job_on("b", 10_ns, 5_ns, 10, {1, 2}),
@@ -121,7 +121,8 @@ TEST(cluster, schedule__a_loop_that_no_shifts_satisfy_loses) {
 }
 
 TEST(cluster, schedule__links_that_are_alike_count_each) {
-  // The jobs meet in the same way on links 0 and 1, but with another weight on link 2. The two alike links count twice.
+  // The same two jobs meet on all three links. Links 0 and 1 are equal, and the score counts both. The capacity of link
+  // 2 differs.
   Cluster cluster(bench_of_links({10, 10, 12}));
   const std::vector<ClusterJob> jobs{job_on("a", 12_ns, 5_ns, 10, {0, 1, 2}), job_on("b", 12_ns, 9_ns, 10, {0, 1, 2})};
   cluster.schedule(jobs);

@@ -13,7 +13,7 @@ Nanos turned(Nanos shift, std::int64_t by, Nanos period) {
   return Nanos(((shift.count + by) % period.count + period.count) % period.count);
 }
 
-/// Returns the lowest score if each job deviates by a whole number of units, at most `reach`.
+/// Returns the lowest score when each job deviates from its shift by any whole number of units up to `reach`.
 double worst(const BruteForce& brute, const std::vector<std::int64_t>& shifts, std::int64_t reach) {
   double min = 1e9;
   std::vector<std::int64_t> moved = shifts;
@@ -31,9 +31,10 @@ double worst(const BruteForce& brute, const std::vector<std::int64_t>& shifts, s
   return min;
 }
 
-/// Demands change only at whole units and E is linear between them. So a margin is a whole number of half units.
+/// Demands change only at whole units. Between whole units, the excess is linear, so a margin is a whole number of half
+/// units.
 TEST(margin, equals_the_largest_deviation_that_costs_nothing) {
-  constexpr std::int64_t unit = 2;  // even, so that half a unit is a whole nanosecond
+  constexpr std::int64_t unit = 2;  // an even number, so that half a unit is a whole nanosecond
   Random random(21);
   int positive = 0;
   int weak = 0;

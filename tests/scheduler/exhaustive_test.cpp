@@ -28,8 +28,8 @@ struct Summary {
   }
 };
 
-/// Compares the solver with the search on a random problem. `unit` is odd, so that the middle of an interval is not
-/// always a whole unit.
+/// Compares the solver with an exhaustive search on a random problem. `unit` is an odd number of nanoseconds, so that
+/// half a unit is not a whole nanosecond.
 void compare(Random& random, std::size_t jobs, std::int64_t perimeter, const SolveOptions& options, Summary& summary) {
   constexpr std::int64_t unit = 1'001;
   const Problem problem = random_link(random, jobs, perimeter, unit);
@@ -49,7 +49,7 @@ void compare(Random& random, std::size_t jobs, std::int64_t perimeter, const Sol
   if (solution.optimal) {
     ASSERT_NEAR(solution.score, best, kTiny);
   }
-  // Checks that the score follows from the shifts, and that random shifts between whole units are not better.
+  // Checks that the score follows from the shifts, and that random shifts between whole units have no better score.
   const Solution again = evaluate(problem, solution.slots, solution.shifts, options);
   ASSERT_EQ(again.score, solution.score);
   std::vector<Nanos> shifts(jobs);

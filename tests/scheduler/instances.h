@@ -1,7 +1,8 @@
 // Random problems whose periods and steps are whole units, and a search over all shifts of whole units. The search
 // shares no code with the solver: it sums demands unit by unit.
 //
-// The search is exact. Steps coincide only at whole units, so E is linear in a job's shift between whole units.
+// The search is exact. Steps coincide only at whole units, so between whole units, the excess is linear in a job's
+// shift.
 #pragma once
 
 #include <algorithm>
@@ -147,7 +148,8 @@ inline Problem random_link(Random& random, std::size_t jobs, std::int64_t perime
   return problem;
 }
 
-/// Returns options without any stretch: the perimeter is the exact common multiple of the periods if that is short.
+/// Returns options that permit no stretch. The perimeter is then the exact common multiple of the periods, unless this
+/// multiple is too long.
 inline SolveOptions exact_options() {
   SolveOptions options;
   options.max_stretch = 0;

@@ -77,7 +77,7 @@ TEST(placement, locality__spreads_a_large_job_over_the_fewest_racks) {
   occupancy.take("a", std::vector<Topology::Host>{0, 1});     // rack 0 has 2 free hosts
   occupancy.take("b", std::vector<Topology::Host>{4, 5, 6});  // rack 1 has 1 free host
   const auto placements = generate_placements(cluster, occupancy, half_up, 6);
-  // The job gets one whole rack. Its other workers go to the rack that they fill best.
+  // One whole rack holds four workers. The other two workers fill the rest of rack 0.
   EXPECT_EQ(racks(topology, placements[0]), (std::set<std::uint32_t>{0, 2}));
 }
 
@@ -97,10 +97,10 @@ TEST(placement, slots_per_worker__are_of_hosts_of_their_own_the_fullest_first) {
     return generate_placements(cluster, occupancy, half_up, workers, {.slots_per_worker = slots})[0].workers;
   };
   EXPECT_THAT(first(1, 1), ElementsAre(1));
-  EXPECT_THAT(first(1, 2), ElementsAre(4));  // host 4, because rack 1 has fewer hosts for such workers
+  EXPECT_THAT(first(1, 2), ElementsAre(4));  // host 4, because rack 1 has fewer hosts with two free slots than rack 0
   EXPECT_THAT(first(2, 3), ElementsAre(2, 0));
   EXPECT_THAT(first(3, 2), ElementsAre(1, 2, 0));
-  EXPECT_THAT(first(3, 4), ElementsAre(4, 5, 0));  // rack 1 first, because it has more hosts for such workers
+  EXPECT_THAT(first(3, 4), ElementsAre(4, 5, 0));  // rack 1 first, because more of its hosts have four free slots
   EXPECT_EQ(occupancy.free_places(4), 3U);
   EXPECT_EQ(occupancy.free_places(2), 5U);
   const GeneratorOptions random{.locality = false, .compatible = false, .slots_per_worker = 4};
@@ -110,8 +110,8 @@ TEST(placement, slots_per_worker__are_of_hosts_of_their_own_the_fullest_first) {
 }
 
 TEST(placement, compatible__goes_beside_jobs_that_fit) {
-  // In each rack, a running job uses half of the hosts. In racks 0 and 1 this job fills the uplinks; in racks 2 and 3
-  // the uplinks have room.
+  // In each rack, a running job uses half of the hosts. In racks 0 and 1, job "busy" fills the uplinks. In racks 2 and
+  // 3, job "calm" leaves room on the uplinks.
   const Topology topology = Topology::leaf_spine({4, 1, 4, kRate, kRate});
   Cluster cluster(topology);
   Occupancy occupancy(16, 1);

@@ -10,7 +10,7 @@ namespace {
 
 using namespace literals;
 
-/// Jobs that send at their links' rate at the end of each iteration.
+/// A problem with jobs that send at the rate of their links at the end of each iteration.
 struct Setting {
   Problem problem;
   Slots slots;
@@ -21,7 +21,7 @@ struct Setting {
       problem.links.push_back({"link " + std::to_string(i), Rate(1'000'000'000), {}});
     slots.perimeter = 100_ms;
   }
-  /// Adds a job that sends for `up` from time `at` on, in every period of 100 ms.
+  /// Adds a job that sends for `up` in every period of 100 ms. Its first burst begins at `at`.
   void add(Nanos at, Nanos up, const std::vector<std::size_t>& links = {0}, Rate rate = Rate(1'000'000'000)) {
     const Demand demand{100_ms, {{100_ms - up, 100_ms, rate}}};
     const auto job = static_cast<std::uint32_t>(problem.jobs.size());
@@ -51,7 +51,7 @@ TEST(Repair, room_behind__is_the_gap_to_the_next_job) {
   const Setting setting = six();
   const Timetable timetable = setting.timetable();
   for (std::uint32_t job = 0; job < 6; ++job) {
-    // Bursts may overlap by 0.2% of a slot, so the room is a little longer than the gap.
+    // Bursts may overlap by 0.2% of a slot, so the margin is a little longer than the gap of 1.667 ms.
     const Nanos margin = timetable.margin_behind(setting.shifts, job, 5_ms);
     EXPECT_GE(margin, 1'666'000_ns) << job;
     EXPECT_LE(margin, 1'900'000_ns) << job;
@@ -89,7 +89,7 @@ TEST(Repair, late_job__goes_at_once_and_the_next_ones_make_way_by_what_it_takes)
   expect_near(repair.cost, (6_ms - gap * 2) * 3, "far less than the 94 ms to the next slot");
 }
 
-// The first bytes of the job use no link of other jobs, but its slot counts from these bytes.
+// The first bytes of the job use no link of other jobs, but the job's slot begins with these bytes.
 TEST(Repair, job_that_is_held_before_its_burst__is_late_for_its_slot_and_not_for_the_burst) {
   Setting setting;
   setting.add(0_ms, 30_ms);
@@ -134,8 +134,8 @@ TEST(Repair, burst_that_has_begun__is_not_moved_although_that_would_cost_less) {
 TEST(Repair, late_job__takes_its_next_slot_where_nothing_else_costs_less) {
   Setting full;
   for (int i = 0; i < 4; ++i) full.add(Nanos(25'000'000) * i, 25_ms);
-  // The late job could send in 15 ms, when the current burst ends. It would then delay the next job by 25 ms. To wait
-  // 40 ms for its own slot costs no more.
+  // After 15 ms, the current burst ends and the late job could send, but would delay the next job by 25 ms. It costs no
+  // more to wait 40 ms for the late job's own slot.
   const Repair repair = full.repair(2, 50_ms + 60_ms);
   EXPECT_EQ(repair.delays, std::vector<Nanos>(4));
   EXPECT_EQ(repair.wait, 40_ms);

@@ -1,4 +1,4 @@
-// Tests the search without its heuristic, and the bounds alone, against a search over all time shifts.
+// Compares the search without its heuristic, and the bounds, with a search over all time shifts.
 #include "mltcp/scheduler/internal/search.h"
 
 #include <gtest/gtest.h>
@@ -74,17 +74,17 @@ Model alike(std::uint32_t jobs, std::int64_t up, std::uint64_t level) {
 }
 
 TEST(minimise, nodes__are_all_sweeps_that_it_took) {
-  // The sweeps are: one to place the second job, one for each job alone, and one for the pair.
+  // The search sweeps four times: once to place the second job, once for each of the two jobs, and once for the pair.
   EXPECT_EQ(minimise(alike(2, 60, 60), {0, 0, 0, 1, false}).nodes, 4u);
   // Each pair of the four jobs fits, but no triple does. The search needs 14 sweeps for each of the four triples, and
-  // 68 for all four jobs.
+  // 68 sweeps for all four jobs.
   const Found four = minimise(alike(4, 40, 60), {1'000, 0, 0, 1, false});
   EXPECT_EQ(four.excess, 20 * 60);
   EXPECT_EQ(four.nodes, 68u + 4 * 14u);
 }
 
 TEST(minimise, descent__ends_when_no_job_with_excess_has_got_better) {
-  // Two jobs exceed the capacity of link 0. The third job is alone on link 1.
+  // Two jobs exceed the capacity of link 0. Only the third job uses link 1.
   Model model{100, {100, 100}, {}, true, 0};
   for (std::uint32_t j = 0; j < 3; ++j)
     model.jobs.push_back(
@@ -133,7 +133,7 @@ TEST(configuration_bound, is_never_above_the_least_excess) {
     const Int128 min = min_excess(problem, model);
     const Int128 root = ConfigurationBound(model, sets).root();
     ASSERT_LE(root, min) << i;
-    // Except for rounding, the bound is at least the one from the area of the demands.
+    // Except for rounding, the bound is at least as high as the bound from the area of the demands.
     Int128 area = -static_cast<Int128>(model.capacities[0]) * model.perimeter;
     for (const Problem::Use& use : problem.links[0].uses)
       for (const Burst& burst : use.demand.bursts)
@@ -156,7 +156,7 @@ TEST(configuration_bound, sees_that_bursts_above_half_do_not_fit_together) {
 }
 
 TEST(configuration_bound, adds_up_no_levels_that_exclude_each_other) {
-  // The sum of all levels of both jobs exceeds 64 bits. The sum of two levels, one for each job, does not.
+  // The sum of all levels of both jobs needs more than 64 bits. The sum of one level of each job fits.
   constexpr std::int64_t time = std::int64_t{1} << 20;
   Model model{16 * time, {std::int64_t{1} << 60}, {}, true, 0};
   for (std::uint32_t j = 0; j < 2; ++j) {

@@ -69,8 +69,8 @@ TEST(choose_slots, off_by_a_nanosecond_is_as_good_as_equal) {
 }
 
 TEST(choose_slots, smallest_perimeter_within_max_stretch) {
-  // Periods of 100 and 130 ms. A perimeter of 200 ms (2 and 1 repetitions) stretches by 0.54, 260 ms (2 and 2) by 0.3,
-  // 300 ms (3 and 2) by 0.15, 400 ms (4 and 3) by 0.0256, and 520 ms (5 and 4) by 0.04.
+  // For periods of 100 and 130 ms, the stretch depends on the perimeter: 0.54 with 200 ms (2 and 1 repetitions), 0.3
+  // with 260 ms (2 and 2), 0.15 with 300 ms (3 and 2), 0.0256 with 400 ms (4 and 3), 0.04 with 520 ms (5 and 4).
   const std::vector<Nanos> periods{100_ms, 130_ms};
   SolveOptions options;
   options.max_stretch = 0.16;
@@ -88,7 +88,7 @@ TEST(choose_slots, says_when_max_repetitions_keeps_it_from_max_stretch) {
   const std::vector<Nanos> periods{100_ms, 130_ms};
   const Slots slots = choose_slots(periods, options);
   expect_consistent(slots, periods, options);
-  EXPECT_EQ(slots.perimeter, 130_ms);  // the stretch is 0.3, as with 260 ms; 200 ms would stretch by 0.54
+  EXPECT_EQ(slots.perimeter, 130_ms);  // the stretch is 0.3, the same as with 260 ms, and less than with 200 ms (0.54)
   EXPECT_FALSE(slots.within_limit);
 }
 

@@ -27,15 +27,16 @@ Problem on_one_link(const std::vector<Demand>& demands, Rate capacity = kLink) {
 }
 
 TEST(solve, the_talks_pair_of_40_and_60_ms) {
-  // In 120 ms, job 0 has three bursts of 20 ms and job 1 has two. One of these two must overlap one of the three.
+  // In 120 ms, job 0 has three bursts of 20 ms, and job 1 has two bursts. One burst of job 1 must overlap a burst of
+  // job 0.
   const Problem problem = on_one_link({up(40_ms, 0_ms, 20_ms), up(60_ms, 0_ms, 20_ms)});
   const Solution solution = solve(problem, exact_options());
   EXPECT_EQ(solution.slots.perimeter, 120_ms);
   EXPECT_EQ(solution.links[0].perimeter, 120_ms);
   EXPECT_EQ(solution.slots.repetitions, (std::vector<std::uint32_t>{3, 2}));
   EXPECT_TRUE(solution.optimal);
-  // The bursts of job 1 begin 60 ms apart, which is 20 ms modulo 40 ms. So wherever they are, job 0 sends during 20 ms
-  // of the two bursts together.
+  // The bursts of job 1 begin 60 ms apart, which is 20 ms modulo 40 ms. So at any shift, the two bursts of job 1
+  // overlap bursts of job 0 for 20 ms in total.
   EXPECT_NEAR(solution.score, 1 - 20.0 / 120, 1e-12);
   EXPECT_EQ(solution.upper_bound, solution.score);
   for (std::size_t j = 0; j < 2; ++j) {
@@ -46,8 +47,8 @@ TEST(solve, the_talks_pair_of_40_and_60_ms) {
 }
 
 TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
-  // Neighbouring links share one job each. The shifts of the links can be combined, so no link has a smaller margin
-  // than alone.
+  // Neighbouring links share one job each. The shifts of the links can be combined, so each link keeps the margin that
+  // it would have in isolation.
   Random random(17);
   int with_margin = 0;
   for (int round = 0; round < 60; ++round) {
@@ -76,7 +77,7 @@ TEST(solve, each_link_of_a_chain_has_the_margin_that_it_has_alone) {
 }
 
 TEST(solve, a_job_beside_links_with_excess_stands_in_the_middle) {
-  // Jobs a and b always exceed link 0. Jobs b and c leave 40 ms free on link 1.
+  // Jobs a and b exceed the capacity of link 0 at any shifts. Jobs b and c leave link 1 idle for 40 ms.
   const Demand a = up(100_ms, 0_ms, 80_ms);
   const Demand b = up(100_ms, 0_ms, 40_ms);
   const Demand c = up(100_ms, 0_ms, 20_ms);
@@ -106,7 +107,8 @@ TEST(solve, two_dlrm_are_fully_compatible) {
 }
 
 TEST(solve, two_vgg11_are_partially_compatible) {
-  // Each job sends at 45 Gbps for 60% of an iteration. Both send 20% of the time, and then exceed the link by 40 Gbps.
+  // Each job sends at 45 Gbps for 60% of an iteration. Both jobs send at once 20% of the time, and then exceed the
+  // link's capacity by 40 Gbps.
   const Demand vgg = up(200_ms, 0_ms, 120_ms, Rate(45'000'000'000));
   const Solution solution = solve(on_one_link({vgg, vgg}));
   EXPECT_NEAR(solution.score, 1 - 0.2 * 40 / 50, 1e-12);
@@ -124,7 +126,7 @@ TEST(solve, gaps_are_equal) {
   EXPECT_EQ(pair.links[0].margin, 10_ms);
   const Solution three = solve(on_one_link({job, job, job}));
   EXPECT_EQ(three.score, 1);
-  // The three gaps share 10 ms. The search is precise to a few thousandths of half a period.
+  // The three gaps have 10 ms in total. The search is precise to a few thousandths of half a period.
   EXPECT_NEAR(three.links[0].margin.millis(), 10.0 / 6, 0.03);
 }
 
@@ -133,7 +135,7 @@ TEST(solve, score_is_never_clamped) {
   const Solution solution = solve(on_one_link({always, always, always}));
   EXPECT_EQ(solution.score, -1);
   EXPECT_TRUE(solution.optimal);
-  // A single job exceeds the link.
+  // The single job exceeds the link's capacity.
   const Solution alone = solve(on_one_link({up(100_ms, 0_ms, 50_ms, Rate(250'000'000'000))}));
   EXPECT_EQ(alone.links[0].score, -1);
   EXPECT_EQ(alone.score, 1);  // the mean score includes only links with two jobs or more
@@ -260,7 +262,7 @@ TEST(solve, loops_of_three_links_equal_search_over_all_shifts) {
     ASSERT_NEAR(sum / 3, solution.score, 1e-12);
   }
   EXPECT_EQ(exact, 500);
-  EXPECT_GT(lost, 50);  // some links have a lower score in a loop than alone
+  EXPECT_GT(lost, 50);  // some links have a lower score in a loop than in isolation
 }
 
 TEST(solve, loops_of_four_links_cut_off) {

@@ -196,7 +196,7 @@ TEST_F(JobKeyTest, source_that_is_a_key_itself__is_refused_and_not_repeated) {
   for (const std::string& key : {kDigits, "mltcp-key-1 " + kDigits, std::string("mltcp-key-1 abc")})
     EXPECT_THAT(refusal([&] { return JobKey::from_source(key); }),
                 AllOf(HasSubstr("may be a key, which others can see"), Not(HasSubstr("abc")), Not(HasSubstr("0405"))));
-  // A key's file may have a name that looks like a key, if the file exists.
+  // The name of an existing key file is accepted, even if the name looks like a key.
   const fs::path path = folder_.path() / kDigits;
   const JobKey key = JobKey::generate();
   key.write_file(path);

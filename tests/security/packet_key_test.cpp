@@ -1,5 +1,5 @@
-// Tests the seals of a connection: only the peer can open a sealed packet, across epochs, with late packets, in both
-// modes.
+// Tests the seals of a connection. Only the peer can open a sealed packet, whether or not the packet is encrypted. This
+// holds across epochs, and for late packets.
 #include "mltcp/transport/security/packet_key.h"
 
 #include <gtest/gtest.h>
@@ -208,7 +208,7 @@ TEST_F(PacketKeyTest, late_packet_of_the_epoch_before__is_opened) {
     packets.push_back(sealed(*client_, number, number == 0 ? kNothingAcked : number - 1, "text"));
   for (const std::uint64_t number : {0U, 10U, 9U, 20U, 19U, 11U, 24U, 15U})
     EXPECT_TRUE(opens(*server_, packets[number], "text")) << number;
-  EXPECT_FALSE(opens(*server_, packets[5], "text"));  // the packet is two epochs old, and its keys are deleted
+  EXPECT_FALSE(opens(*server_, packets[5], "text"));  // the keys of this packet, two epochs old, are deleted
 }
 
 TEST_F(PacketKeyTest, forged_epoch__moves_nothing) {

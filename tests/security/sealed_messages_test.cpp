@@ -71,7 +71,7 @@ TEST_F(SealedMessagesTest, repeated_left_out_reordered_or_changed__does_not_open
   EXPECT_EQ(server_.open(second.substr(0, second.size() - 1)), std::nullopt);
   EXPECT_EQ(server_.open(second.substr(0, 11)), std::nullopt);
   EXPECT_EQ(server_.open(""), std::nullopt);
-  EXPECT_EQ(client_.open(second), std::nullopt);  // this is the client's own message, which an attacker returns to it
+  EXPECT_EQ(client_.open(second), std::nullopt);  // the client's own message, as if an attacker had sent it back
   EXPECT_EQ(server_.open(second), "second");
 }
 

@@ -110,8 +110,8 @@ TEST_F(api, metrics__count_jobs_plans_and_what_was_refused) {
                                 "\nmltcp_scheduler_plans_total{operation=\"arrive\"} 0\n"));
   ask("POST", {"v1", "jobs"}, R"({"id": "j1", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
-  // A repeated request for the known job j2 does not count as an arrival. Job "by-slurm" arrives without a request, and
-  // counts.
+  // A repeated request for the known job j2 does not count as an arrival. Job "by-slurm" counts, although it arrives
+  // without an HTTP request.
   ask("POST", {"v1", "jobs"}, R"({"id": "j2", "workers": 2, "hosts": ["a1", "b1"], )" + profile + "}");
   JobRequest other = service_.jobs().front().request;
   other.id = "by-slurm";

@@ -16,7 +16,7 @@
 
 namespace mltcp::service {
 
-/// Sends given bytes and returns the received ones. Closes the connection on destruction.
+/// Connects to a server, sends given bytes and returns the received bytes. Closes the connection on destruction.
 class Client {
  public:
   explicit Client(const std::string& address) {

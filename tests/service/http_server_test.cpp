@@ -430,7 +430,7 @@ TEST_F(http_server, bytes_of_answers__are_bounded_and_short_ones_are_given_never
   options_.max_buffered_bytes = 6'000'000;
   options_.request_time = 300_s;  // building these long responses is slow with a sanitizer
   start();
-  // All workers of each job are on one host. The list of jobs has a few million bytes but is cheap to plan.
+  // All workers of each job are on one host, so that planning is cheap. The list of jobs has a few million bytes.
   for (int i = 0; i < 40; ++i)
     service_->arrive(job("job-" + std::to_string(i), 100_ms, 1_ms, 20'000), std::vector<std::string>(20'000, "a1"),
                      SchedulerService::Capacity::assumed);

@@ -81,7 +81,7 @@ TEST(job_profile, traces_and_csv__are_read_from_their_text) {
   const Demand traced = demand_from(R"({"trace": {"text": ")" + layers + R"(", "workers": 4}})");
   // In a ring of four, each rank sends 2 * 3/4 of the 8388608 bytes.
   EXPECT_NEAR(scheduler::bits(traced), 8.0 * 8'388'608 * 1.5, 64);
-  // In this recording, each rank sends all bytes of an all-reduce of two ranks, once in 2 ms.
+  // In this recording, two ranks run an all-reduce once in 2 ms. Each rank sends as many bytes as its buffer has.
   const Demand recorded = demand_from(
       R"({"trace": {"text": "{\"traceEvents\": [)"
       R"({\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#1\", \"ts\": 1000, \"dur\": 2000},)"

@@ -36,7 +36,7 @@ StoredJob long_job(const std::string& id, std::uint64_t revision) {
   return result;
 }
 
-/// Returns events with arrivals, a departure, and changed plans of other jobs.
+/// Returns events with arrivals, with a departure, and with changed plans of jobs that stay.
 std::vector<JournalEvent> events() {
   return {{1, {stored("one", 1, 1)}, {}, {}},
           {2, {stored("two \"quoted\" \xc3\xa4", 2, 2)}, {}, {{"one", 103_ms, 1_ms}}},
@@ -226,7 +226,7 @@ TEST_F(journal, of_version_1__is_read_and_written_anew) {
     std::ofstream(file(), std::ios::binary) << text;
   };
   ServiceState before;
-  // the older file contains events in the first round and a snapshot in the second
+  // in the first round, the file of version 1 contains events; in the second round, it contains a snapshot
   for (std::size_t event = 1; event < 3; ++event) {
     make_older();
     Journal again = opened();

@@ -14,7 +14,8 @@ namespace {
 using namespace testing_services;
 using Json = nlohmann::json;
 
-/// Returns a pod in the format of the API server, with the relevant fields and some others.
+/// Returns a pod in the format of the Kubernetes API server. The pod has the fields that the extender reads, and some
+/// fields that it ignores.
 Json pod(const std::string& uid, const std::string& job = "", const std::string& workers = "2",
          const std::string& profile = R"({"compute_ns": 60000000, "communicate_bytes": 50000000})") {
   Json metadata{{"name", "pod-" + uid}, {"namespace", "ml"}, {"uid", uid}, {"labels", {{"app", "train"}}}};

@@ -120,7 +120,7 @@ TEST_F(scheduler_command, port__serves_with_the_token) {
 TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
   std::mutex mutex;
   std::map<std::string, Json> plans;      // latest known plan of each job, by identifier
-  std::map<std::string, bool> departing;  // jobs with a requested departure; true once the service has answered
+  std::map<std::string, bool> departing;  // jobs whose departure was requested; true if the service has answered
   const auto tell = [&](const Json& plan) {
     const std::scoped_lock lock(mutex);
     const auto [known, fresh] = plans.try_emplace(plan.at("id"), plan);
@@ -179,7 +179,7 @@ TEST_F(scheduler_command, killed_in_the_middle__it_has_all_that_it_answered) {
           departing[id] = true;
         }
       });
-    // Each round kills the service at another point of time.
+    // Each round kills the service one answer later than the round before.
     while (answered < 8 + round) std::this_thread::yield();
     service.signal(SIGKILL);
     EXPECT_EQ(service.finish(), -SIGKILL);

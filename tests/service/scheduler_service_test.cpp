@@ -26,7 +26,7 @@ TEST(scheduler_service, arrive__gives_a_number_hosts_and_absolute_slots) {
   EXPECT_FALSE(first.known);
   EXPECT_EQ(first.plan.revision, 1U);
 
-  // The second job shares both uplinks with the first one. Now both have slots that do not overlap.
+  // The second job shares both uplinks with the first job. Both jobs now have slots that do not overlap.
   const Arrival second = service.arrive(job("second"), {"a2", "b2"});
   EXPECT_EQ(second.plan.number, 2U);
   EXPECT_TRUE(second.plan.slots) << second.plan.reason;
@@ -224,7 +224,7 @@ TEST(scheduler_service, restart__gives_the_same_jobs_and_plans) {
   }
   std::vector<std::string> lines;
   ServiceOptions options = options_in(folder / "state");
-  // this value differs from the stored one, and is used only at the first start
+  // the service ignores this value, because another epoch is already stored
   options.epoch_unix_ns = kEpoch + 12345;
   options.log = [&](const std::string& line) { lines.push_back(line); };
   SchedulerService service(two_racks(), options);

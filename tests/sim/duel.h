@@ -21,7 +21,7 @@ struct DuelFlow {
   std::string cc = "reno";
   Nanos start{};
   Bytes bytes = ~Bytes{0};  ///< number of bytes to send; the default is unlimited
-  Nanos extra_delay{};      ///< one-way delay in addition to that of the duel's links
+  Nanos extra_delay{};      ///< one-way delay of this flow, in addition to the delay of the duel's links
   double gain = 1.0;        ///< constant factor of the congestion control's increase step
   bool scale_decrease = false;
 };
@@ -92,7 +92,7 @@ class Duel {
     };
     return at(to) - at(from);
   }
-  /// Returns the share of flow `i` in the bytes that all flows delivered.
+  /// Returns the share of flow `i` in the bytes that all flows delivered between two times.
   [[nodiscard]] double share(std::size_t i, Nanos from, Nanos to) const {
     Bytes all = 0;
     for (std::size_t j = 0; j < senders_.size(); ++j) all += delivered(j, from, to);

@@ -37,8 +37,8 @@ TEST(Duel, equals__share_evenly_and_fill_the_link) {
     Duel duel(marking_link(), {{.cc = cc}, {.cc = cc, .start = 100_ms}});
     duel.run_until(4_s);
     EXPECT_NEAR(duel.share(0, 1_s, 4_s), 0.5, 0.03) << cc;
-    // DCQCN reduces its rate by alpha / 2 at each notification and raises it again in steps, so it uses less of the
-    // link.
+    // DCQCN reduces its rate by alpha / 2 at each notification and raises it in steps. So DCQCN uses less of the link
+    // than the other controls.
     EXPECT_GE(duel.utilization(1_s, 4_s), (cc == "dcqcn" ? 0.93 : 0.98) * goodput_of_a_full_link()) << cc;
     // DCQCN starts at line rate, which overflows the buffer.
     if (cc != "dcqcn") {
@@ -47,9 +47,10 @@ TEST(Duel, equals__share_evenly_and_fill_the_link) {
   }
 }
 
-// Shares of the first flow of each pair, from 1 to 4 s. Reno, CUBIC and DCQCN are nearly equal: at a mark, they reduce
-// their window or rate to about half or 0.7. DCTCP reduces only by alpha / 2, so it gets most of the link. Swift gets
-// little against the others, because their marking threshold of 20 packets makes a longer queue than Swift's target.
+// Shares of the first flow of each pair, from 1 to 4 s. Reno, CUBIC and DCQCN get nearly equal shares, because a mark
+// reduces their window or rate to about 0.5 or 0.7 of its value. DCTCP reduces its window only by alpha / 2, so it gets
+// most of the link. Swift gets little. The link marks above 20 packets, so the other controls keep a longer queue than
+// Swift's target.
 TEST(Duel, pairs__shares_of_all_pairs) {
   const std::map<std::pair<std::string, std::string>, double> expected{
       {{"reno", "cubic"}, 0.48},  {{"reno", "dctcp"}, 0.13},  {{"reno", "dcqcn"}, 0.51},  {{"reno", "swift"}, 0.88},
@@ -63,8 +64,9 @@ TEST(Duel, pairs__shares_of_all_pairs) {
     EXPECT_NEAR(duel.share(0, 1_s, 4_s), share, 0.06) << pair.first << " against " << pair.second;
     EXPECT_GE(duel.utilization(1_s, 4_s), 0.93 * goodput_of_a_full_link());
 
-    // Two transfers of 50 MB take 851 ms together. The flow with the smaller share ends last. The link is hardly idle
-    // before that: a flow with almost no share, such as Swift against DCTCP, needs 30 ms to fill the link.
+    // At the link's rate, two transfers of 50 MB take 851 ms together. The flow with the smaller share ends last.
+    // Before this end, the link is idle for 30 ms at most: a flow with almost no share, such as Swift against DCTCP,
+    // needs 30 ms to fill the link.
     Duel race(config, {{.cc = pair.first, .bytes = 50'000'000}, {.cc = pair.second, .bytes = 50'000'000}});
     race.run_until(1_s);
     const Nanos first = race.finished(0);
@@ -94,7 +96,7 @@ TEST(Duel, longer_path__costs_windows_and_not_rates) {
     }
   }
   // Swift also reacts to the path's delay, so a common target must include the longest path (the hops in section 3.5 of
-  // the Swift paper). Here it does not.
+  // the Swift paper). In this test, the common target does not include the path of the second flow.
   Duel starved(marking_link(), {{.cc = "swift"}, {.cc = "swift", .extra_delay = 200_us}});
   starved.run_until(2_s);
   EXPECT_GT(starved.share(0, 1_s, 2_s), 0.95);

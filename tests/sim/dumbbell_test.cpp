@@ -42,7 +42,7 @@ TEST(Dumbbell, run__two_hops_in_each_direction) {
   Recorder right(net.right(0));
   net.attach(net.left(1), left);
   net.attach(net.right(0), right);
-  // 1250 bytes on the wire take 1 + 1 us to the bottleneck and 10 + 10 us over it
+  // transmission and delay of 1250 bytes on the wire: 1 + 1 us to the bottleneck, 10 + 10 us over the bottleneck
   send_one(net.left(0), net.right(0).address(), bytes_of(1208));
   send_one(net.right(1), net.left(1).address(), bytes_of(83));  // 125 bytes on the wire take 0.1 + 1 us and 1 + 10 us
   net.run_until(1_ms);
@@ -74,8 +74,8 @@ TEST(Dumbbell, usage__counts_wire_bytes_of_each_job_at_departure) {
   options.virtual_payload = true;
   options.usage_bin = 10_us;
   Dumbbell net(config, options);
-  // Each packet has 1250 bytes on the wire. The first one leaves the bottleneck at 1 + 1 + 10 us, the next ones every
-  // 10 us.
+  // Each packet has 1250 bytes on the wire. The first packet leaves the bottleneck after 1 + 1 + 10 us, and each
+  // further packet 10 us later.
   for (int i = 0; i < 3; ++i) send_one(net.left(0), net.right(0).address(), tagged(7), virtual_payload(1172));
   send_one(net.left(0), net.right(0).address(), tagged(8), virtual_payload(1172));
   // this packet belongs to no job

@@ -57,7 +57,7 @@ TEST(FlowNetwork, send__goes_in_order_and_not_before_its_time) {
   const auto flow = lone_flow(net, std::array{Hop{net.add_link(kGig), 1.0}});
   net.send(flow, 125, 1, 10_us);
   net.send(flow, 250, 2);
-  net.send(flow, 1, 3, 1_s);  // this send does not begin at 1 s, because the flow has not been idle until then
+  net.send(flow, 1, 3, 1_s);  // `not_before` = 1 s has no effect, because the flow already has bytes to send
   const auto ends = drain(net);
   EXPECT_EQ(ends.at(1), 11_us);
   EXPECT_EQ(ends.at(2), 13_us);
@@ -75,14 +75,14 @@ TEST(FlowNetwork, rates__are_shared_by_weight_and_connections) {
   net.send(three, 1'000'000, 2);
   EXPECT_DOUBLE_EQ(net.bytes_per_second(one), kGigBytes / 4);
   EXPECT_DOUBLE_EQ(net.bytes_per_second(three), kGigBytes * 3 / 4);
-  // The heavier flow ends when the link has sent 4/3 MB. The other flow then has 2/3 MB left.
+  // The heavier flow ends when the link has sent 4/3 MB in total. The lighter flow then has 2/3 MB left.
   const auto ends = drain(net);
   EXPECT_EQ(ends.at(2), Nanos(10'666'667));
   EXPECT_EQ(ends.at(1), 16_ms + 1_ns);
 }
 
-// The "parking lot" topology: one long flow over two links, and one short flow on each of them. The second link is
-// narrower.
+// The "parking lot" topology: one long flow over two links, and one short flow on each link. The second link is
+// narrower than the first.
 TEST(FlowNetwork, rates__are_max_min_fair) {
   FlowNetwork net;
   const auto wide = net.add_link(kGig);
@@ -134,8 +134,8 @@ struct PlainFlow {
   double rate = -1;
 };
 
-/// Progressive filling by its definition: all rates rise together until a link is full. Then the flows of that link
-/// keep their rates.
+/// Progressive filling by its definition: all rates rise together until a link is full. Then the rates of the flows on
+/// that link stay, and the rates of the remaining flows rise further.
 void fill_plainly(std::vector<PlainFlow>& flows, const std::vector<double>& capacities) {
   const auto load = [&](std::size_t link, bool frozen) {
     double sum = 0;
@@ -297,7 +297,8 @@ TEST(FlowNetwork, weights__follow_progress_in_64_steps_by_default) {
   EXPECT_EQ(FlowNetwork::Options{}.weight_steps, 64U);
 }
 
-// Checks the table in the HotNets '24 paper: two jobs that send for half of their period, with an offset of 0.01.
+// Checks the table in the HotNets '24 paper: two jobs that send for half of their period, with an offset of 1% of the
+// period.
 TEST(FlowNetwork, gain__gives_the_table_of_the_fluid_limit) {
   const std::array jobs{cc::FluidJob{.start = 0}, cc::FluidJob{.start = 0.01}};
   const auto lengths = iterations_of(jobs, Augmentation::mltcp({}), 6, FlowNetwork::Options{}.weight_steps);
@@ -347,7 +348,8 @@ TEST(FlowNetwork, gain__is_1_while_the_iteration_is_not_known) {
   EXPECT_DOUBLE_EQ(net.bytes_ratio(group), 1);
 }
 
-// One job has two flows, one of them alone on its link. The bytes of that flow increase the weight of the other flow.
+// One job has two flows on two links. The bytes of the flow without competitors increase the weight of the flow on the
+// shared link.
 TEST(FlowNetwork, gain__follows_the_progress_of_all_flows_of_a_group) {
   FlowNetwork net;
   const auto shared = net.add_link(kGig);
@@ -414,7 +416,7 @@ TEST(FlowNetwork, use__counts_every_byte_and_when_jobs_met) {
   const auto second = net.add_flow(group, path);
   const auto other = net.add_flow(net.add_group(6, {}), path);
   net.send(first, 100'000, 1);
-  net.send(second, 100'000, 2);  // this flow belongs to the same group, so the two flows do not contend
+  net.send(second, 100'000, 2);  // both flows belong to one group, so they do not contend
   drain(net);
   EXPECT_EQ(net.now(), 2_ms);
   EXPECT_EQ(net.use(link).contended, Nanos(0));
@@ -441,8 +443,8 @@ TEST(FlowNetwork, use__counts_every_byte_and_when_jobs_met) {
   EXPECT_NEAR(static_cast<double>(sum), 750'000, 4);
 }
 
-/// Runs jobs that send messages of random sizes repeatedly. Returns a digest of the end times, and the sums of wire
-/// bytes and of requested bytes.
+/// Runs jobs that send messages of random sizes repeatedly. Returns a digest of the end times. Stores the sums of wire
+/// bytes and of requested bytes in `wire_bytes` and `asked`.
 std::uint64_t digest_of(std::uint64_t seed, double* wire_bytes, double* asked) {
   Random random(seed);
   FlowNetwork net;

@@ -84,8 +84,8 @@ TEST(LoopModel, idle_host__wakes_late_for_a_packet_and_then_naps) {
   ASSERT_FALSE(receiver.seen.empty());
   EXPECT_EQ(receiver.seen[0].at, 1_ms + 22_us + 10_us);
   receiver.seen.clear();
-  // Three packets arrive 10 us apart. The first one wakes the host. The other two arrive while it is awake or asleep
-  // again.
+  // Three packets arrive 10 us apart. The first packet wakes the host. The second packet arrives when the host polls,
+  // and the third packet when the host sleeps again.
   for (int i = 0; i < 3; ++i) send();
   net.run_until(3_ms);
   ASSERT_EQ(receiver.seen.size(), 3U);

@@ -12,8 +12,8 @@ namespace {
 
 using namespace mltcp::literals;
 
-/// Hosts around one switch. Each host has a link to the switch and one from it, of 1 Gbps (8 ns per byte) and 1 us
-/// each.
+/// Hosts around one switch. Each host has one link to the switch and one link from the switch. Each link has a rate of
+/// 1 Gbps (8 ns per byte) and a delay of 1 us.
 struct Star {
   explicit Star(std::uint32_t hosts, const NetworkOptions& options = {}, const fabric::FaultConfig& faults = {})
       : network(options) {
@@ -238,11 +238,11 @@ TEST(Network, send__takes_what_fits_and_polls_when_a_burst_fits_again) {
   star.network.attach(star.host(0), sender);
   star.network.attach(star.host(1), receiver);
   star.network.run(100_us, [&] { return taken.size() >= 6; });
-  // The queue has room for 40 packets at first. When only 8 are left, it has room for 32 more.
+  // The queue has room for 40 packets. When only 8 packets are left in the queue, the host can send 32 more.
   EXPECT_THAT(sender.polls, ElementsAre(0_ns, 32_us, 64_us));
   EXPECT_THAT(taken, ElementsAre(32, 8, 32, 0, 32, 0));
   EXPECT_EQ(star.network.uplink(star.host(0)).queue_packets(star.network.now()), 40U);
-  // All packets have arrived by then, so the link was never idle.
+  // The receiver has as many packets as one link can carry in this time, so the link was never idle.
   star.network.run(73_us, nullptr);
   EXPECT_EQ(receiver.seen.size(), 70U);
 }

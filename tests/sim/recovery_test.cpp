@@ -1,5 +1,5 @@
-// Tests goodput under loss and reordering, and that tolerance of losses does no harm if congestion causes them.
-// bench/loss_bench prints complete tables.
+// Tests goodput under loss and reordering. Also tests that the tolerance of losses does no harm if congestion causes
+// the losses. bench/loss_bench prints complete tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,8 +15,8 @@ using namespace literals;
 
 constexpr double kFull = 1424.0 / 1514;  // goodput of a full link as a share of its rate
 
-/// Returns a link with round-trip time `rtt`, a buffer for two bandwidth-delay products, and a marking threshold of a
-/// sixth of one.
+/// Returns a link with round-trip time `rtt`. Its buffer holds two bandwidth-delay products, and its marking threshold
+/// is a sixth of one bandwidth-delay product.
 DuelConfig path(Rate rate, Nanos rtt) {
   DuelConfig config;
   config.rate = rate;
@@ -52,7 +52,7 @@ TEST(Recovery, random_loss__costs_no_rate_where_marks_or_delay_tell) {
 }
 
 // The expected window is sqrt(3 / (2 p)) packets (RFC 5348, section 3.1, without timeouts). By RFC 9438, CUBIC behaves
-// the same on paths of low bandwidth and delay.
+// like Reno on paths of low bandwidth and delay.
 TEST(Recovery, random_loss__leaves_reno_and_cubic_what_their_formula_says) {
   for (const std::string cc : {"reno", "cubic"}) {
     for (const double loss : {0.003, 0.01}) {

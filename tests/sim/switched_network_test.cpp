@@ -48,7 +48,8 @@ struct LeafSpine : SwitchedNetwork {
   LeafSpineConfig shape;
 };
 
-/// Returns a network of 3 leaves with 2 hosts each and 4 spines. Each link has 10 Gbps (0.8 ns per byte) and 1 us.
+/// Returns a network of 4 spines and 3 leaves, with 2 hosts at each leaf. Each link has a rate of 10 Gbps (0.8 ns per
+/// byte) and a delay of 1 us.
 LeafSpineConfig small() {
   LeafSpineConfig config;
   config.leaves = 3;
@@ -174,14 +175,14 @@ TEST(SwitchedNetwork, add_port__shares_the_links_of_a_machine_fairly) {
   net.attach(to, receiver);
   net.run_until(10_ms);
   const auto& link = net.link(LeafSpine::host_uplink(0)).counters();
-  // the packets that 10 ms allow at 1 us each, and those that wait in the queues
+  // one packet per microsecond for 10 ms, and the packets that wait in the queues
   EXPECT_NEAR(static_cast<double>(link.sent_packets), 10'000 + 3 * 64, 64);
   for (const std::uint64_t one : sent) EXPECT_NEAR(static_cast<double>(one), 10'000 / 3.0, 100);
 }
 
-/// Returns one topology of each kind, and an irregular one. The irregular one has racks of one switch and of two
-/// switches in a row, links of different rates and delays, parallel links between two switches, and a link in one
-/// direction only.
+/// Returns one topology of each kind, and an irregular topology. The irregular topology has racks with one switch and
+/// racks with two switches in a row. Its links have different rates and delays, two switches have parallel links, and
+/// one link has only one direction.
 std::vector<std::pair<std::string, Topology>> kinds() {
   const Rate slow(1'000'000'000);
   const Rate fast(10'000'000'000);
@@ -441,8 +442,8 @@ TEST(SwitchedNetwork, pfc__loses_nothing_under_incast_and_spreads_upstream) {
   EXPECT_GT(lossless.pauses(lossless.net.uplink(1, 0)), 10U);
   for (std::uint32_t host = 0; host < 4; ++host) EXPECT_GT(lossless.pauses(lossless.net.host_uplink(host)), 10U);
   EXPECT_EQ(lossless.pauses(lossless.net.host_downlink(4)), 0U);
-  // Head-of-line blocking: the link to the bystander is idle, but the bystander gets less than half of its packets in
-  // the lossy network.
+  // Head-of-line blocking: the link to the bystander is idle, but the bystander gets less than half of the packets that
+  // it gets in the lossy network.
   EXPECT_LT(lossless.bystander->seen.size(), lossy.bystander->seen.size() / 2);
   for (std::uint32_t at = 0; at < 3; ++at) EXPECT_LE(lossless.net.memory(lossless.net.leaf(at)).max_used(), 2'000'000U);
 }
@@ -462,8 +463,8 @@ TEST(SwitchedNetwork, pfc__keeps_classes_apart) {
 TEST(SwitchedNetwork, pfc__headroom_is_what_it_takes) {
   auto config = jumbo();
   config.memory = {.bytes = 2'000'000, .alpha = 1, .pfc = {true, 60'000, 30'000}};
-  // The headroom covers two delays of 1 us, a pause frame (51.2 ns, rounded to 52), both at 1.25 bytes per ns, and two
-  // frames. One byte covers rounding.
+  // The headroom covers the bytes that arrive at 1.25 bytes per ns during two delays of 1 us and a pause frame of 52 ns
+  // (51.2 ns, rounded up). It also covers two frames, and one byte for rounding.
   fabric::LinkConfig link;
   link.rate = config.host_rate;
   link.delay = 1_us;
@@ -480,7 +481,7 @@ TEST(SwitchedNetwork, classes__higher_ones_go_first) {
   config.classes = 8;
   config.buffer_bytes = 100'000;
   const Incast incast(config, 10_ms, {0, 3, 5, 2});
-  // Host 2 has the highest priority and could fill the receiver's link alone.
+  // Host 2 has the highest priority, and sends enough to fill the receiver's link.
   const auto all = static_cast<double>(incast.receiver->seen.size());
   EXPECT_GT(static_cast<double>(incast.arrived[2]), 0.98 * all);
   EXPECT_GT(incast.arrived[2], 100 * incast.arrived[0]);

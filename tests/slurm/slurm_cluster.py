@@ -100,7 +100,7 @@ class Cluster:
         self.daemons = {}
         # the addresses that the testbed gives to its hosts
         self.addresses = [f"10.77.0.{number + 1}" for number in range(nodes + 1)]
-        # The controller runs on the host after those of the nodes.
+        # The number of the controller's host follows the numbers of the nodes.
         self.controller_host = nodes
         self.environment = dict(os.environ, SLURM_CONF=f"{folder}/slurm.conf", LC_ALL="C.UTF-8")
         self.environment["PATH"] += ":/usr/sbin:/sbin"

@@ -19,7 +19,8 @@ namespace {
 using namespace literals;
 using State = SlurmJob::State;
 
-/// A simulated Slurm for the driver. The test sets its jobs and nodes, and it records the driver's commands.
+/// A simulated Slurm for the driver. The test sets the jobs and nodes, and the simulation records the driver's
+/// commands.
 class FakeSlurm : public SlurmControl {
  public:
   explicit FakeSlurm(std::uint32_t count) {
@@ -175,7 +176,7 @@ TEST_F(slurm_driver, comments__follow_plans_that_change) {
   slurm_.submit(1);
   step();
   slurm_.start(1, slurm_.table[1].asked_nodes);
-  // The second job fits into the pauses of the first one only if both get another period.
+  // The second job fits into the pauses of the first job only if the periods of both jobs change.
   SlurmJob& second = slurm_.submit(2);
   second.admin_comment =
       R"(mltcp:{"profile":{"compute_ns":165000000,"communicate_bytes":13500000,"rate_bps":1000000000}})";
@@ -195,7 +196,8 @@ TEST_F(slurm_driver, a_job_that_ends__departs) {
   slurm_.table[1].state = State::ended;
   step();
   EXPECT_EQ(known().size(), 1U);
-  // Slurm no longer knows the job. The driver accepts this only after two consecutive steps.
+  // Slurm no longer lists the job. The driver treats a job as ended only if the job is missing in two consecutive
+  // steps.
   const SlurmJob second = slurm_.table[2];
   slurm_.table.erase(2);
   step();
@@ -372,7 +374,7 @@ TEST_F(slurm_driver, nodes__are_those_that_the_job_may_have) {
   EXPECT_THAT(placed_on(3), Contains("n3"));
   EXPECT_EQ(placed_on(3).size(), 2U);
   EXPECT_THAT(placed_on(4), ElementsAre("n0", "n2"));
-  // The driver restores the user's request before Slurm places the job itself.
+  // The driver restores the nodes that the user requested. Then Slurm, not the driver, places the job.
   step(60_s);
   step();
   step(60_s);

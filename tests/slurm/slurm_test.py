@@ -180,7 +180,7 @@ class SlurmTest(unittest.TestCase):
         self.cluster.wait(lambda: not os.path.exists(shown["MLTCP_PLAN_FILE"]), 10, "the plan's file is not removed")
 
     def plan_of(self, shown):
-        """Returns the content of the plan file if it has slots, and None if it has none."""
+        """Returns the content of the plan file, or None if the plan has no slots."""
         with open(shown["MLTCP_PLAN_FILE"], encoding="utf-8") as stream:
             plan = json.load(stream)
         self.assertEqual(plan["schema"], "mltcp.plan/1")

@@ -131,7 +131,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     made.calls = {watched_send, replaced_receive};
     return made;
   }
-  /// Returns packets that `io` receives: `count` packets, or those that arrive within half a second.
+  /// Returns the packets that `io` receives. Stops after `count` packets or after half a second.
   static std::vector<Got> receive(SocketIo& io, std::size_t count, std::size_t capacity = SocketIo::kMaxBurst) {
     std::vector<Got> all;
     std::vector<RxPacket> out(capacity);
@@ -180,7 +180,7 @@ class SocketIoTest : public testing::TestWithParam<bool> {
     close(file);
     return sent == static_cast<ssize_t>(bytes);
   }
-  /// Returns packets of the given lengths to one destination.
+  /// Makes packets with the given lengths for one destination.
   [[nodiscard]] std::vector<Made> run_of(const Address& to, std::initializer_list<std::size_t> lengths) const {
     std::vector<Made> all;
     for (const std::size_t bytes : lengths) all.push_back(make(to, bytes, static_cast<unsigned>(all.size())));
@@ -340,7 +340,8 @@ TEST_P(SocketIoTest, send__drops_and_counts_what_is_longer_than_the_path_carries
   SocketIo one(config(0));
   SocketIo two(config(1));
   const std::size_t longest = one.limits().max_packet_bytes;
-  // The path carries 1200 bytes. The kernel refuses a message with longer segments and then each of its packets.
+  // The path carries packets of up to 1200 bytes. The kernel refuses a message with longer segments, and then refuses
+  // each of the longer packets.
   refusal = [](const Sent& call) {
     return std::max<std::size_t>(call.segment, call.segment ? 0 : call.bytes) > 1200 ? EMSGSIZE : 0;
   };
@@ -371,7 +372,7 @@ TEST_P(SocketIoTest, narrow_path__is_forgotten_once_shorter_packets_have_passed)
     EXPECT_EQ(send(one, {made[1]}), 1u);
     ASSERT_TRUE(one.is_narrow(config(1).address)) << i;
   }
-  // If the sender learns no size, the kernel refuses long packets again.
+  // The kernel also refuses a second long packet. After this, the count of shorter packets starts again.
   EXPECT_EQ(send(one, {made[0]}), 1u);
   for (std::uint32_t i = 2; i < SocketIo::kShorterPacketsToForget + SocketIo::kNarrowPathCalls; ++i)
     EXPECT_EQ(send(one, {made[1]}), 1u);

@@ -172,7 +172,7 @@ TEST(UdpDatapath, link_that_goes__is_told_with_the_cure) {
     register_datapath();
     const auto datapath = open_host_datapath({.device = "udp:"});
     datapath->take_place(place("10.9.0.1"));
-    // The kernel reports a lost carrier a moment later.
+    // The kernel reports a lost carrier with a delay.
     const auto changes_from = [&](const std::string& before) {
       for (int i = 0; i < 300 && datapath->why_link_is_down() == before; ++i) usleep(10'000);
       return datapath->why_link_is_down();
@@ -211,7 +211,7 @@ TEST(UdpDatapath, path_that_is_said_to_be_too_narrow__is_told_with_the_cure_and_
       if (i % SocketIo::kNarrowPathCalls < 2) said += datapath->why_silent(to) + "|";
     }
     said += datapath->why_link_is_down() + datapath->why_silent(Address::parse("10.9.0.2", 7));
-    // The datapath reports a link that is down rather than a narrow path.
+    // When the link is down, the datapath reports this and no longer the narrow path.
     if (std::system("ip link set v0 down") != 0) return std::string("ip fails");
     for (int i = 0; i < 300 && datapath->why_link_is_down().empty(); ++i) usleep(10'000);
     return fmt::format("{} unsent, {}{}", datapath->losses().unsent, said, datapath->why_silent(to));

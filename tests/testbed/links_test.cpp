@@ -21,7 +21,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// Returns a switch with two ports. The link of the first one has no rate, the link of the second one has 8 kbps.
+/// Returns a switch with two ports. The link of the first port has no rate, and the link of the second port has 8 kbps.
 TestbedLayout layout() {
   TestbedLayout made;
   made.hosts = {0, 1};
@@ -72,8 +72,8 @@ TEST(add_links, series__have_the_links_that_carried_something_from_the_run_s_beg
   ASSERT_EQ(series.links.size(), 1U);
   EXPECT_EQ(series.links[0].name, "bottleneck");
   EXPECT_EQ(series.links[0].rate, Rate(8'000));
-  // The entry at 2 s is 0.8 s after the start of the run. The entry at 3 s is after its end, and counts at 1.3 s.
-  // Totals start from the last entry before the run.
+  // The entry at 2 s is 0.8 s after the start of the run. The entry at 3 s is after the end of the run, and counts as
+  // an entry at this end, 1.3 s after the start. Totals start from the last entry before the run.
   EXPECT_EQ(series.link(1, 0).sent_bytes, 0U);
   EXPECT_EQ(series.link(2, 0).sent_bytes, 1000U);
   EXPECT_EQ(series.link(2, 0).queue_bytes, 400U);

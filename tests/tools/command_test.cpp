@@ -91,7 +91,7 @@ TEST_F(Command, values_that_are_missing__are_told_in_words) {
               StartsWith("mltcp: --output needs a file or folder to write to, e.g. --output out;"));
   EXPECT_THAT(refusal("testbed e.toml --json -- --policy fair"), HasSubstr("but is followed by --;"));
   EXPECT_THAT(run("run e.toml --json -").out, StartsWith("{")) << "- is a value";
-  // The help text of every option with a value names the value.
+  // In the help text, each option that needs a value has a descriptive placeholder instead of a type such as TEXT.
   std::size_t options = 0;
   for (const std::string command : {"run", "sweep", "schedule", "advise", "cluster", "inspect", "replay", "report",
                                     "switch", "gen", "testbed", "top", "doctor"}) {
@@ -186,7 +186,7 @@ TEST_F(Command, files_of_another_command__are_told_what_they_are_and_what_takes_
 #if MLTCP_HAS_DPDK
   EXPECT_THAT(refusal("switch --file e.toml"), HasSubstr(experiment + "a switch file is expected; "));
 #endif
-  // Files that mix keys of two kinds, or have an error in a valid kind, get the usual messages.
+  // A file that mixes keys of two kinds gets the usual message about a wrong key.
   put("mixed.toml", content(folder_ / "e.toml") + "[arrivals]\njobs = 1\n");
   EXPECT_THAT(refusal("run mixed.toml"),
               HasSubstr("mixed.toml:9: arrivals: unknown key; the key belongs to a cluster file"));
@@ -289,8 +289,8 @@ TEST_F(Command, results__say_where_they_come_from) {
 }
 
 TEST_F(Command, run__keeps_what_is_complete_when_it_is_interrupted) {
-  // The command writes the file after the first policy. The second policy takes as long as the first, so it is
-  // interrupted.
+  // The command writes the file after the first policy. The second policy takes as long as the first, so the signal
+  // arrives before the second policy ends.
   put("long.toml",
       "iterations = 700\npolicies = [\"fair\", \"mltcp\"]\n[bottleneck]\nrate = \"1 Gbps\"\n"
       "[[job]]\nname = \"a\"\ncompute = \"1 ms\"\ncommunicate = \"1 MB\"\n"

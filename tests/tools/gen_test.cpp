@@ -32,7 +32,7 @@ bool shell(const std::string& command) {
   return std::system((command + " >/dev/null 2>&1").c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
-/// A network namespace that a child process keeps alive, so that it always ends with this process.
+/// A network namespace. A child process keeps the namespace alive, and always ends with this process.
 class Namespace {
  public:
   Namespace() {
@@ -106,8 +106,8 @@ class Gen : public testing::Test {
     for (int host = 0; host < 2; ++host) hosts_.push_back(std::make_unique<Namespace>());
     return hosts_[0]->ready() && hosts_[1]->ready() && hosts_[0]->join("eth0", *hosts_[1], "eth0");
   }
-  /// Creates three hosts around a switch in `middle` whose ports have rate `rate`. Returns nullptr if this machine does
-  /// not support that.
+  /// Creates three hosts, and a switch in namespace `middle` that connects them. Each port of the switch has rate
+  /// `rate`. Returns nullptr if this machine does not support that.
   std::unique_ptr<Process> make_star(const Namespace& middle, const std::string& rate) {
     std::string ports;
     for (std::size_t i = 0; i < 3; ++i) {
@@ -403,8 +403,8 @@ INSTANTIATE_TEST_SUITE_P(
                          std::string(std::get<1>(one.param)).ends_with("down") ? "down" : "gone");
     });
 
-// The kernel leaves the checksum to its interface, veth does not compute it, and the switch cannot know this. The
-// switch must report wrong checksums, so that a user finds out why a connection does not open.
+// The kernel leaves checksums to the interface, but veth does not compute them. The switch must report wrong checksums,
+// so that a user finds out why a connection does not open.
 TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
   const Namespace middle;
   const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
@@ -424,7 +424,7 @@ TEST_F(Gen, switch__tells_of_wrong_checksums_while_it_runs) {
   EXPECT_NE(said.find("at least 2 frames" + frames, live + 1), std::string::npos) << said;
 }
 
-// Connections give up after 30 s. Both ports have a link all the time.
+// The links of both hosts stay up, so connections give up only after 30 s.
 TEST_F(Gen, way_that_breaks_between_ports__is_told_with_both_hosts) {
   const Namespace middle;
   const std::unique_ptr<Process> bridge = make_star(middle, "200Mbps");
@@ -498,7 +498,7 @@ TEST_F(Gen, killed_coordinator__ends_hosts_and_leaves_a_socket_that_can_be_used_
 
 TEST_F(Gen, host_that_does_not_come__is_named_with_the_cure) {
   MAKE_PAIR();
-  // On a slow machine, the first host may not join within a short wait, so the test tries longer ones.
+  // On a slow machine, the first host may not join within a short wait, so the test tries longer waits.
   for (const int wait : {3, 15, 60}) {
     const auto server = serve(kPair, fmt::format("--wait {}s", wait));
     const auto first = host(0);
@@ -623,7 +623,8 @@ TEST_F(Gen, port_that_can_not_be_opened__is_told_before_the_host_joins) {
                                                MLTCP_PROGRAM, address(), file("nobody").string())));
   EXPECT_EQ(wrong->finish(), 1);
   EXPECT_THAT(wrong->said(), HasSubstr("no process listens on"));
-  // The host reports the same error without a coordinator. Afterwards, another process can join in its place.
+  // A host with the same port reports the same error if there is no coordinator. Afterwards, another process can join
+  // as the second host.
   const auto alone =
       start("alone", hosts_[1]->in(fmt::format("{} gen --join {} --port memif:{} --ip 10.79.0.2/24", MLTCP_PROGRAM,
                                                "unix:" + file("none").string(), file("nobody").string())));

@@ -42,7 +42,7 @@ TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
   EXPECT_THAT(markdown, StartsWith("| case | bottleneck.buffer | policy | slow-down |"));
   EXPECT_EQ(std::count(markdown.begin(), markdown.end(), '\n'), 2 + 8);
   EXPECT_THAT(content(folder_ / "c.csv"), StartsWith("case,bottleneck.buffer,policy,jobs,seeds,slowdown,"));
-  // The second call finds all records and prints the same table.
+  // The second call finds all records and prints the same results as the first call.
   const Outcome again = done("sweep s.toml --json - --threads 1");
   EXPECT_EQ(without_provenance(again.out), without_provenance(content(folder_ / "j.json")));
   EXPECT_THAT(again.err, HasSubstr("20 runs done, 20 of them before"));
@@ -51,7 +51,7 @@ TEST_F(SweepCommand, sweep__table_of_points_and_policies) {
 TEST_F(SweepCommand, sweep__shards_merge_to_the_same_table) {
   done("sweep s.toml -o whole --json whole.json");
   for (const char* shard : {"1/3", "2/3", "3/3"}) {
-    // Runs all shards in one folder, and each shard in a separate folder.
+    // Runs each shard twice: in a folder that all shards share, and in a separate folder.
     done(std::string("sweep s.toml -o together --shard ") + shard);
     const Outcome alone = run(std::string("sweep s.toml -o alone") + shard[0] + " --shard " + shard);
     EXPECT_THAT(alone.out, HasSubstr("runs done\nfor the table, run without --shard when all shards are done\n"));

@@ -134,7 +134,7 @@ class Inspect(unittest.TestCase):
         self.assertIn("left out: 1 collective in which a rank sends 1.000 kB, of other passes", warnings[0])
         self.assertEqual(sent("--network", "all"), (16000, []))
         self.assertEqual(sent("--network", "weight-gradient", "--workers", "4")[0], 22500)
-        # The trace gives the same job as a value of the key `trace` in an experiment file.
+        # An experiment file that names the trace gives the same job as the TOML text of `mltcp inspect`.
         self.put("e.toml", 'iterations = 2\n[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\ntrace = "model.txt"\n')
         self.put("job.toml", '[bottleneck]\nrate = "1 Gbps"\n' + mltcp("inspect", file, "--toml", "--name", "a").stdout)
         alone = [json.loads(mltcp("run", self.folder / name, "--datapath", "flow", "--iterations", "2", "--policy", "fair",
@@ -229,7 +229,7 @@ class Inspect(unittest.TestCase):
                 self.assertIn(f"this is {kind}, compressed; unpack it: gunzip -k {file}\n", mltcp(command, file, status=2).stderr)
         log = self.put("log.txt", TRACES["nccl.log"])
         self.assertIn("to read it, use mltcp inspect", mltcp("inspect", self.folder / "profile.dat", log, status=2).stderr)
-        # A file that LIBRA needs in addition to a workload.
+        # LIBRA needs this file in addition to a workload.
         self.put("c.yml", "Forward: [ 2, -1 ]\nInputGrad: [ 2, -1 ]\nWeightGrad: [ -1, 3 ]\n")
         bare = self.put("w.txt", "qkv -1 5000 ALLREDUCE 1000 6000 NONE 0 7000 ALLREDUCE 9000 10\n")
         cure = re.search(r"LIBRA: mltcp (inspect \S+ \S+)\n", mltcp("inspect", bare).stdout)[1]

@@ -144,7 +144,7 @@ class Observed(unittest.TestCase):
     def tshark(self, file, *words):
         if not shutil.which("tshark"):
             skip(self, "tshark is missing (Debian: tshark)")
-        other = {}  # as root, tshark runs as another user, because Wireshark 4.4 runs no scripts as root
+        other = {}  # if root runs this test, tshark runs as another user: Wireshark 4.4 runs no scripts as root
         if os.geteuid() == 0:
             other = {"user": 65534, "group": 65534, "extra_groups": []}
             shutil.copyfile(DISSECTOR, self.folder / DISSECTOR.name)

@@ -15,7 +15,7 @@ namespace {
 
 class PerfTest : public ProgramTest {
  protected:
-  /// Runs a server in the background, whose socket is in the folder, and a client. Returns the client's outcome.
+  /// Runs a server in the background, and a client. The server's socket is in the folder. Returns the client's outcome.
   [[nodiscard]] Outcome pair(const std::string& client, const std::string& server = "") const {
     const std::string kept = "perf --listen unix:s " + server + " > server.log 2>&1 & server=$!; ";
     // A server with --once ends by itself after it has printed its result.
@@ -101,7 +101,7 @@ TEST_F(PerfTest, latency__is_of_questions_and_answers_that_carry_acknowledgement
   const Outcome outcome = pair("--tests latency --min 64B --max 64B --for 100ms --json -", "--once");
   ASSERT_EQ(outcome.status, 0) << outcome.err << content(folder_ / "server.log");
   const auto json = nlohmann::json::parse(outcome.out);
-  // With separate acknowledgements, the client would send two packets per round, and further ones for earlier batches.
+  // If each acknowledgement were a separate packet, the client would send at least two packets per round.
   EXPECT_LT(json["packets_sent"].get<std::uint64_t>() - json["retransmitted_packets"].get<std::uint64_t>(),
             2 * json["points"][0]["latency"]["rounds"].get<std::uint64_t>());
 }
@@ -257,7 +257,7 @@ TEST_F(PerfTest, a_port_with_an_address_of_its_own__has_to_be_given_it) {
 }
 
 TEST_F(PerfTest, a_server_whose_port_can_not_be_opened__ends_at_once) {
-  // The name of the port is valid, and the error is found only when the port is opened.
+  // The name of the port is valid. The error is found only when the port is opened.
   const Outcome outcome = run("perf --listen unix:s --port memif:/nowhere/s --ip 10.0.0.1/24");
   EXPECT_EQ(outcome.status, 1);
   EXPECT_THAT(outcome.err, HasSubstr("port \"memif:/nowhere/s\": the folder of /nowhere/s does not exist"));

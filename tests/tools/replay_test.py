@@ -76,8 +76,8 @@ class Replay(unittest.TestCase):
         # Both ranks are on one island, and communication within an island does not cross the network.
         done = mltcp("replay", *TRACES, "--datapath", "flow", "--islands", "2", status=2)
         self.assertIn("nothing is sent", done.stderr)
-        # There are four ranks on two islands. Each rank sends 2 (n-1)/n S/2 bytes to its peer on the other island, with
-        # n = 2.
+        # There are four ranks on two islands. For S bytes of all-reduces, each rank sends S/2 bytes to its peer on the
+        # other island.
         four = []
         for rank in range(4):
             four.append(str(self.folder / f"four.{rank}.json"))

@@ -3,7 +3,7 @@
 Usage: report_layout_test.py PROGRAM, where PROGRAM is the built mltcp. The exit status is 77 if Chromium is missing.
 
 The browser loads each page in frames of the tested widths, because a headless window has a minimum width. A script
-measures by how much the page exceeds its window, and each table its box."""
+measures by how much the page exceeds its window, and by how much each table exceeds its box."""
 
 import json
 import re

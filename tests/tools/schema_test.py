@@ -56,7 +56,7 @@ FILES = {
     # Job "a" stops for a while. It then drifts from its slots, because replan is off.
     "drift.toml": DUMBBELL.replace("= 4", "= 8") + "[schedule]\nreplan = false\n" + JOB.format("b", "12 ms", "1.25 MB")
                   + JOB.format("a", "12 ms", "1.25 MB") + 'pause = { iteration = 3, time = "9 ms" }\n',
-    # One parameter is not at its default.
+    # Parameter `beta` has a value other than the default.
     "set.toml": DUMBBELL + "[cubic]\nbeta = 0.8\n" + JOB.format("a", "11 ms", "1.25 MB") + 'cc = "cubic"\n',
     # A PARAM trace, a format that the program reads but does not write.
     "rank0.trace": json.dumps([
@@ -93,10 +93,10 @@ hosts = [2, 5]
 communicate = "200 kB"
 unaware = true
 """,
-    # Each two of these jobs share a rack, so that they form a circle.
+    # Any two of these jobs share a rack, so that the three jobs form a loop.
     "loop.toml": RACKS + "".join(JOB.format(name, "10 ms", "1 MB") + f"hosts = {hosts}\n"
                                  for name, hosts in (("a", [0, 3]), ("b", [4, 6]), ("c", [7, 1]))),
-    # These jobs do not fit. The program proposes slack, stretch, or both.
+    # These jobs collide at all time shifts. The program proposes slack, stretch, or both.
     "slack.toml": DUMBBELL + JOB.format("a", "10 ms", "1.375 MB") + JOB.format("b", "10 ms", "1.375 MB"),
     "both.toml": DUMBBELL + "".join(JOB.format(name, compute, "1.25 MB")
                                     for name, compute in (("a", "10 ms"), ("b", "10 ms"), ("c", "11 ms")))
@@ -186,7 +186,7 @@ STRICT = {name: strict(schema) for name, schema in SCHEMAS.items()}
 def checker_of(schemas, urn, made={}):
     if (id(schemas), urn) not in made:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # later versions deprecate this class
+            warnings.simplefilter("ignore", DeprecationWarning)  # later versions of jsonschema deprecate RefResolver
             resolver = jsonschema.RefResolver(urn, schemas[urn], store=schemas)
         made[id(schemas), urn] = jsonschema.Draft202012Validator(schemas[urn], resolver=resolver)
     return made[id(schemas), urn]
@@ -249,7 +249,8 @@ def note_fields(value, schema, name, place, seen):
 
 
 def interrupt(file, *words):
-    """Runs a command and interrupts it when it has written its file, which it does after the first of many parts."""
+    """Runs a command and interrupts it when it has written its file. The command writes the file after the first of
+    many parts."""
     with subprocess.Popen([str(PROGRAM), *words, "--json", file], cwd=FOLDER, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
@@ -303,7 +304,7 @@ def make_files():
     elif mltcp(*"switch --port ring:a --port ring:b,rate=1Gbps --idle sleep --memory 64 --for 60ms".split(),
                *"--every 10ms --claims --json switch.json".split(), status=None).returncode != 0:
         print("schema_test.py: Skipped\nmltcp switch does not start here, not even on ring ports; see mltcp doctor")
-    # Runs client and server on this machine. Some message lengths are left out, because they take too long.
+    # Runs a client and a server on this machine. The client leaves out message lengths that take longer than 60 ms.
     mltcp("key", "perf.key")
     with subprocess.Popen([str(PROGRAM), "perf", "--listen", "unix:perf.sock", "--once", "--key", "perf.key",
                            "--authenticate"], cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
@@ -478,7 +479,7 @@ class Damaged(unittest.TestCase):
         self.assertGreater(tried, 200)
 
     def optional(self, name):
-        """Returns the paths of all fields in a file that its schema does not require."""
+        """Returns the paths of those fields in a file that are optional in the file's schema."""
         document = self.files[name]
         found = set()
 
@@ -571,7 +572,8 @@ class Damaged(unittest.TestCase):
                 tried += 1
                 more = self.changed(name, place, lambda at: at.update({"future_field": 1}))
                 self.refused(more, STRICT, (name, place))
-                # The reader of a plan rejects unknown fields as well, except in the provenance, which it does not read.
+                # The schema of a plan rejects unknown fields, as the reader of plans does. The reader does not
+                # read the provenance, so the schema permits unknown fields in it.
                 if document["schema"] == "mltcp.plan/1" and "provenance" not in place:
                     self.refused(more, SCHEMAS, (name, place))
                 else:
@@ -592,7 +594,7 @@ class Damaged(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
-    """Tests that `mltcp report` reads the files that the schema allows, and rejects another version."""
+    """Tests that `mltcp report` reads the files that the schema allows, and rejects files of other versions."""
 
     def report(self, document):
         (FOLDER / "given.json").write_text(json.dumps(document))

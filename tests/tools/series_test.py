@@ -73,7 +73,7 @@ FILES = {
                  .replace(', "schedule", "mltcp+schedule"', "")
                  + JOB.format("a", "400 us", "20 kB") + JOB.format("b", "400 us", "20 kB") + 'start = "50 us"\n',
 }
-# A script that Chromium runs on a page. It measures the number of charts, and how keys and wheel change their time
+# A script that Chromium runs on a page. It counts the charts, and measures how keys and mouse wheel change the time
 # axes.
 DRIVE = """<script>
 addEventListener("load", () => {
@@ -145,7 +145,7 @@ class Series(unittest.TestCase):
                      "flow-racks.toml"):
             with self.subTest(file=file):
                 self.mltcp("run", file, "--json", "without.json")
-                # 37 us do not divide any interval of the run evenly
+                # no interval of the run is a multiple of 37 us
                 for interval in ((), ("--series-interval", "37us")):
                     self.mltcp("run", file, "--json", "with.json", "--series", "s.json", *interval)
                     texts = [(self.folder / name).read_text().split('"provenance"')[0]
@@ -163,11 +163,12 @@ class Series(unittest.TestCase):
                 link = of["links"][0]
                 self.assertEqual(link["dropped_packets"][-1], run["bottleneck"]["dropped_packets"])
                 self.assertEqual(link["marked_packets"][-1], run["bottleneck"]["ecn_marked_packets"])
-                # with priorities, the results have the maximum of one class and the series have the sum
+                # with priorities, the results have the maximum of one class and the series have the sum of all classes
                 if run["policy"] != "priority":
                     self.assertLessEqual(max(link["queue_most_bytes"]), run["bottleneck"]["max_queue_bytes"])
                 self.assertGreater(max(link["queue_most_bytes"]), 0)
-                # A series ends with the last job. The results count only up to the end of each job.
+                # A series counts a job's packets until the last job ends. The results count them only until the job
+                # itself ends.
                 for job in run["jobs"]:
                     again = sum(c["retransmitted_packets"][-1] for c in of["connections"] if c["job"] == job["name"])
                     self.assertGreaterEqual(again, job["retransmitted_packets"])
@@ -187,9 +188,9 @@ class Series(unittest.TestCase):
             for ratio, gain in begun:
                 self.assertAlmostEqual(gain, 1.75 * ratio + 0.25)
             self.assertGreater(len({ratio for ratio, _ in begun}), 20)
-            # only samples are in the series, so the maximum can be below 1
+            # a series consists of samples, so its maximum can be below 1
             self.assertGreater(max(connection["bytes_ratio"]), 0.95)
-            self.assertEqual(connection["iteration"][0], -1 if connection["job"] == "b" else 0)  # job b starts later
+            self.assertEqual(connection["iteration"][0], -1 if connection["job"] == "b" else 0)  # job b has not started
             self.assertGreaterEqual(max(connection["iteration"]), 5)
             self.assertEqual(connection["iteration"], sorted(connection["iteration"]))
             self.assertEqual(connection["sent_bytes"], sorted(connection["sent_bytes"]))

@@ -24,7 +24,7 @@ struct Counted {
     sample.acked_bytes += packets * 1000;
     return feedback.on_counts(counts, {packets, packets * 1000, next - 11, next}, checked, sample);
   }
-  /// Acknowledges `times` packets that arrived with ECN and without a mark, one at a time.
+  /// Acknowledges `times` packets, one at a time. The packets have arrived with ECN and without a mark.
   void take_good(std::uint32_t times) {
     for (std::uint32_t i = 0; i < times; ++i) {
       ++last.ect0_packets;
@@ -112,8 +112,7 @@ TEST(EcnRetry, one_wrong_count__turns_it_off_for_a_while_only) {
   EXPECT_EQ(counted.take(counted.last, 1), 1U);
 }
 
-/// Returns the number of packets that are acknowledged until the sender tries ECN again, on a path that clears the
-/// field.
+/// Returns the number of packets that are acknowledged until the sender tries ECN again. The path clears the ECN field.
 std::uint32_t pause_of(Counted& counted) {
   std::uint32_t pause = 0;
   for (; !counted.feedback.is_used(); ++pause) counted.take(counted.last, 1);
@@ -182,8 +181,8 @@ TEST(EcnRetry, round_trips_of_another_failure__do_not_count) {
 
 // ---- Tests of the peer ----
 
-/// Sends packets and acknowledges `together` packets at a time. `received` of these arrive marked, and the sender
-/// itself has marked `tests` of them to test the peer. The peer reports `tells(received, tests)` marks.
+/// Sends packets and acknowledges `together` packets at a time. Of these packets, `received` arrive with a mark. The
+/// sender itself has set `tests` of these marks, to test the peer. The peer reports `tells(received, tests)` marks.
 struct TestedPeer {
   using Reports = std::function<std::uint32_t(std::uint32_t received, std::uint32_t tests)>;
   void run(std::uint64_t packets, const Reports& tells, double marked_by_path = 0, std::uint32_t together = 1) {
@@ -328,7 +327,8 @@ TEST(EcnTest, peer_that_hides_a_tenth__is_found_out_later) {
   EXPECT_FALSE(peer.feedback.works());
 }
 
-// Each of these peers reports enough marks to pass a test of one packet.
+// If packets are acknowledged one at a time, each of these peers reports all marks. If many packets are acknowledged
+// together, each of these peers reports too few marks.
 TEST(EcnTest, peer_that_tells_some_of_those_that_come_together__is_found_out) {
   const TestedPeer::Reports false_reports[] = {
       [](std::uint32_t received, std::uint32_t) { return std::min(received, 1U); },

@@ -65,8 +65,8 @@ TEST(JobClaims, verdict__passes_an_honest_job_whose_iterations_are_in_flight) {
     const double share = in_flight / static_cast<double>(kPacketsPerIteration);
     EXPECT_NEAR(claim.mean_progress(), (1 - share) * (1 - share) / 2, 0.003) << in_flight;
     EXPECT_EQ(claim.bytes_at_end, 0U);
-    // If 499 packets are in flight, no packet of the iteration has arrived before the last ones are sent, so they state
-    // no progress.
+    // If 499 packets are in flight, the job sends the last packets of an iteration before the first packet has arrived.
+    // So even the last packets state no progress.
     EXPECT_EQ(claim.verdict(), in_flight < 499 ? ClaimVerdict::consistent : ClaimVerdict::unstated) << in_flight;
   }
 }
@@ -134,7 +134,7 @@ TEST(JobClaims, add__counts_iterations_over_the_wrap) {
 }
 
 TEST(JobClaims, add__takes_packets_in_any_order) {
-  // Each packet is delayed by up to 600 packets, which is more than an iteration.
+  // Each packet arrives up to 600 packets late, which is more than an iteration (500 packets).
   Packets packets = iterations(65'526, 20, 0.5, 20);
   const JobClaim before = only(claims_of(packets));
   Random random(1);
@@ -174,7 +174,8 @@ TEST(JobClaims, add__counts_workers_that_are_iterations_apart_once) {
 }
 
 TEST(JobClaims, add__follows_workers_that_count_for_themselves) {
-  // Four workers have unrelated iteration numbers and send packets in turn. The iterations of each worker count.
+  // Four workers have unrelated iteration numbers and send packets in turn. The count includes the iterations of all
+  // workers.
   JobClaims claims;
   std::vector<Packets> workers;
   for (const std::uint32_t first : {3U, 1'000U, 33'000U, 65'500U}) workers.push_back(iterations(first, 40));

@@ -1,4 +1,4 @@
-// Tests the receiver of messages: reassembly, refused data, credit and its reports to the peer, and early ends.
+// Tests the receiver of messages: reassembly, refused data, credit, reports of credit to the peer, and early ends.
 #include "mltcp/transport/internal/message_receiver.h"
 
 #include <gtest/gtest.h>

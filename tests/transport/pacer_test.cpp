@@ -116,7 +116,8 @@ TEST(Pacer, set__to_unlimited_and_back) {
 }
 
 TEST(Pacer, set__a_higher_rate_shortens_the_wait_of_the_old_one) {
-  // One packet takes ten seconds at 1 kbps. After a change to 1 Gbps, the sender does not wait until they have passed.
+  // One packet takes ten seconds at 1 kbps. After a change to 1 Gbps, the sender does not wait for the rest of the ten
+  // seconds.
   Pacer pacer;
   pacer.set(Rate(1'000), 0, kNone);
   pacer.on_sent(1_s, 1250);

@@ -186,7 +186,7 @@ TEST_F(PathMtuTest, path_that_stays_as_it_is__is_asked_again_ever_less_often_dow
       ASSERT_TRUE(mtu.waits_to_raise());
     }
     mtu.look(now + PathMtu::kRaiseAfter);
-    probe(mtu, 1472, now);  // the path carries 1472 bytes again, so the next search starts from there
+    probe(mtu, 1472, now);  // the path carries 1472 bytes again, so the next search starts from 1472
     ASSERT_EQ(mtu.size(), 1472u);
   }
 }

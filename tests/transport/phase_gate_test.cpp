@@ -112,7 +112,8 @@ TEST(PhaseGate, drift_gradual__waits_a_step_per_iteration_until_it_is_on_a_slot)
   EXPECT_EQ(leaves(gate, 510_ms), 510_ms);
   EXPECT_EQ(gate.stats().corrections, 1U);
   EXPECT_EQ(gate.stats().waited, 30_ms);
-  // The last step may be shorter than the others. An iteration that is only near a slot is not on the slot.
+  // The last step of a correction may be shorter than the steps before. An iteration that is only near a slot is not on
+  // the slot.
   EXPECT_EQ(leaves(gate, 695_ms), 705_ms);
   EXPECT_EQ(leaves(gate, 805_ms), 810_ms);
 }
@@ -241,7 +242,7 @@ TEST(PhaseGate, misfit__of_a_job_that_has_become_longer) {
   EXPECT_EQ(gate.stats().plans_dropped, 1U);
   EXPECT_EQ(gate.stats().corrections, 3U);
   EXPECT_EQ(leaves(gate, 630_ms), 630_ms);
-  // Iterations are 3% too long, so every second one drifts.
+  // Iterations are 3% too long, so every second iteration drifts.
   PhaseGate slow = gate_of(plan_of());
   Nanos ready = 10_ms;
   int iterations = 0;
@@ -378,8 +379,8 @@ TEST(PhaseGate, set__of_a_held_iteration_counts_it_once) {
   EXPECT_EQ(gate.stats().waited, waited + 5_ms);
 }
 
-// One job has two shards. The iteration of one shard is just within the tolerance, and the iteration of the second
-// shard is late by 1 ns more.
+// One job has two shards. The iteration of the first shard is late by exactly the tolerance. The iteration of the
+// second shard is late by 1 ns more.
 TEST(PhaseGate, two_gates_of_a_job__agree_again_after_one_correction_each) {
   PhaseGate first = gate_of(plan_of());
   PhaseGate second = gate_of(plan_of());

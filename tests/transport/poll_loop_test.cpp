@@ -35,7 +35,7 @@ class TestTime final : public TimeSource {
   }
 
   Nanos time;
-  Nanos arrives = Nanos::never();  ///< time at which a packet ends wait()
+  Nanos arrives = Nanos::never();  ///< time at which a packet arrives and ends wait()
   bool fails = false;
   int loops = 0;
   std::uint64_t pauses = 0;
@@ -165,7 +165,7 @@ TEST_F(PollLoopTest, run__naps_where_a_datapath_can_not_tell_of_packets) {
 
 TEST_F(PollLoopTest, run__waits_only_if_it_polls_all_who_may_hand_packets_over) {
   TestIo other;
-  other.wakeup = PacketIo::Wakeup{};  // `other` has no file, because the file of `io` reports for both
+  other.wakeup = PacketIo::Wakeup{};  // `other` has no file: the file of `io` also reports the packets of `other`
   io.fed_by = other.fed_by = {&io, &other};
   EXPECT_FALSE(loop.run(2_ms));
   EXPECT_TRUE(time.waits.empty()) << "the other's thread would hand packets over and wake nobody";

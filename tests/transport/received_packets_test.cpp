@@ -14,7 +14,7 @@ namespace {
 using namespace mltcp::literals;
 using Place = ReceivedPackets::Place;
 
-// span of packet numbers that the sender keeps, larger than in any test
+// span of packet numbers that the sender remembers, larger than the span in any test
 constexpr std::uint32_t kEverything = 1'000'000;
 constexpr Nanos kStart{1'000'000};
 

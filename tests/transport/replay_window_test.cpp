@@ -1,5 +1,5 @@
-// Tests the window of packet numbers that a sealed connection has received. Compares it with a set of all numbers, and
-// tests its lower edge.
+// Tests the window of packet numbers that a sealed connection has received. Compares the window with a set of all
+// received numbers, and tests its lower edge.
 #include "mltcp/transport/internal/replay_window.h"
 
 #include <gtest/gtest.h>

@@ -229,7 +229,7 @@ TEST_F(SentPacketsTest, undo_losses__when_all_were_none) {
   EXPECT_FALSE(sent.undo_losses()) << "once";
   EXPECT_EQ(sent.spurious_losses(), 3U);
   EXPECT_TRUE(sent.responds_to(0));
-  // Reordering by as many packets no longer counts as loss.
+  // If packets are reordered by as many packets as before, they no longer count as lost.
   sent.send(6);
   sent.now += kRoundTrip;
   sent.ack({{11, 11}});
@@ -371,7 +371,7 @@ TEST_F(SentPacketsTest, reduction_allows__one_packet_at_once_and_then_in_proport
   EXPECT_FALSE(sent.reduction_allows(kSize, 1e9)) << "nothing is lost";
   sent.ack({{1, 3}});
   ASSERT_TRUE(sent.detect().congestion);
-  // When the loss was detected, 17 packets were in flight. The new window is half of them.
+  // When the loss was detected, 17 packets were in flight. The new window is half as many packets.
   const double window = 8.5 * kSize;
   EXPECT_TRUE(sent.reduction_allows(kSize, window)) << "what was lost";
   sent.send();
@@ -507,8 +507,8 @@ TEST(SentPackets, on_ack__without_a_key_passes_over_what_is_to_come_and_forgives
   int acks = 0;
   while (acks < 10'000 && !often.is_false_ack(ack_of({{900, 900}, {0, 2}}))) ++acks;
   EXPECT_EQ(acks, Skipping::kMaxAcksAhead) << "who goes on has no round trip measured";
-  // The peer acknowledges the first skipped number, with and without the sender's record of it. The sender then skips a
-  // second number soon.
+  // The peer acknowledges the first skipped number, before or after the sender has removed its record of this number.
+  // The sender then soon skips a second number.
   for (const bool has_record : {true, false}) {
     Skipping sent(false);
     sent.config.max_packets_in_flight = 1U << 20;

@@ -262,7 +262,7 @@ TEST(Shard, ids__of_a_seed_are_the_same_again_and_known_ahead) {
 }
 
 TEST(Shard, ids__used_again_are_drawn_anew) {
-  // The shard has one slot. Each next id in it is random, not the previous id plus one.
+  // The shard has one slot. Each new id for this slot is random, not the previous id plus one.
   TestNetwork network;
   for (const bool seeded : {false, true}) {
     ShardConfig config{.max_connections = 1};
@@ -451,8 +451,8 @@ TEST(Shard, jobs__as_many_as_configured) {
 }
 
 TEST(Shard, prefetch__is_a_hint_for_any_id_and_changes_nothing) {
-  // Runs the same exchange with and without prefetch, on connections of which one has ended. All packets must be the
-  // same.
+  // Runs the same exchange with and without prefetch. One of the connections has ended. All packets must be the same in
+  // both runs.
   std::vector<std::vector<std::size_t>> sizes;
   for (const bool prefetch : {true, false}) {
     Pair pair({}, {}, TestNetwork::kDefaultDelay, {}, {.prefetch = prefetch});

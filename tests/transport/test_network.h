@@ -124,7 +124,7 @@ class TestHost final : public PacketIo {
   std::vector<Completion> completions;
   /// If set, called with each completion when the test takes it.
   std::function<void(const Completion&)> on_completion;
-  /// Leaves completions in the shard if true.
+  /// If true, leaves completions in the shard.
   bool keep_completions = false;
   /// Number of packets that the datapath still accepts.
   std::size_t free_places = ~std::size_t{0};
@@ -133,7 +133,7 @@ class TestHost final : public PacketIo {
   Address address;
   std::unique_ptr<Shard> shard;
   Nanos deadline;  ///< time of the next poll
-  Nanos clock;     ///< difference of this host's clock from the network's; positive if it is ahead
+  Nanos clock;     ///< difference of this host's clock from the network's clock; positive if it is ahead
   bool dead = false;
 
   struct Arrived {
@@ -156,8 +156,8 @@ class TestHost final : public PacketIo {
     for (const Completion& completion : of(kind)) result.push_back(completion.status);
     return result;
   }
-  /// Returns the number of completions of one kind. Does not search `completions`, because tests call it after each
-  /// poll.
+  /// Returns the number of completions of one kind. Tests call this function after each poll, so it does not search
+  /// `completions`.
   [[nodiscard]] std::size_t count(Completion::Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   void take(const Completion& completion) {
     completions.push_back(completion);
@@ -195,8 +195,8 @@ class TestNetwork {
   [[nodiscard]] Nanos now() const { return now_; }
   /// If set, called with each sent packet to decide its fate.
   std::function<void(const Parsed&, Fate&)> fate;
-  /// Drops the next `count` packets that contain a frame of that type or, with lose_first_of(), that come from that
-  /// host.
+  /// lose_first() drops the next `count` packets that contain a frame of type `type`. lose_first_of() drops the next
+  /// `count` packets from host `host`.
   void lose_first(int count, FrameType type) {
     fate = [=](const Parsed& packet, Fate& its) mutable { its.drop = packet.has(type) && count-- > 0; };
   }
@@ -208,10 +208,10 @@ class TestNetwork {
   /// Records sent packets in `log` if true.
   bool logging = true;
   std::vector<Parsed> log;
-  /// If set, stores payloads sent by reference until the test removes them. If null, a payload is stored only as long
-  /// as its packet.
+  /// If set, the network keeps each payload that is sent by reference, until the test removes it here. If null, the
+  /// network keeps a payload only as long as its packet.
   std::unique_ptr<std::deque<std::shared_ptr<const KeptPayload>>> keep;
-  /// Rate of each direction between two hosts, for which packets queue; 0 if unlimited.
+  /// Rate in each direction between two hosts; 0 if unlimited. Packets above the rate wait in a queue.
   Rate rate;
 
   [[nodiscard]] std::size_t count(const std::function<bool(const Parsed&)>& matches) const {
@@ -278,7 +278,7 @@ class TestNetwork {
 
   /// Returns the tag that a connection of `host` has sent to its peer; 0 if it has sent none yet.
   [[nodiscard]] std::uint64_t tag_of(const TestHost& host, ConnectionId id) const;
-  /// Delivers a packet that no shard has sent to `to`, at the current time. If the packet is for a connection and has
+  /// Delivers to `to`, at the current time, a packet that no shard has sent. If the packet is for a connection and has
   /// no tag, it gets the right tag, as if the peer or an attacker on the path had sent it.
   void inject(TestHost& to, const Address& source, ByteVector bytes, std::uint32_t virtual_bytes = 0,
               Ecn ecn = Ecn::not_ect) {

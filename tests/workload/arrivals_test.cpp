@@ -90,7 +90,7 @@ TEST(Arrivals, draw_arrivals__follows_from_the_seed) {
   const auto mix = mix_of_two();
   EXPECT_EQ(draw_arrivals(mix, 50, 0, 1_ms, 1), draw_arrivals(mix, 50, 0, 1_ms, 1));
   EXPECT_NE(draw_arrivals(mix, 50, 0, 1_ms, 1), draw_arrivals(mix, 50, 0, 1_ms, 2));
-  // The same seed gives the same jobs with another rate and another number of jobs at the start.
+  // With the same seed, the jobs do not depend on the rate or on the number of jobs at the start.
   auto slow = draw_arrivals(mix, 50, 10, 2_ms, 1);
   const auto fast = draw_arrivals(mix, 50, 0, 1_ms, 1);
   for (std::size_t i = 0; i < slow.size(); ++i) {

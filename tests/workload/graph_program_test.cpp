@@ -25,7 +25,8 @@ std::string refusal(const ExecutionGraph& graph, const GraphOptions& options = {
 void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
   std::size_t done = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    // The time at which each node ends, by program and node. A collective ends with the last message that it receives.
+    // For each program and node, the position of the node's end in the order of all ends. A collective ends with the
+    // last message that it receives.
     std::map<ProgramRunner::At, std::size_t> place;
     for (const auto& [rank, i] : ProgramRunner(programs.ranks).run(seed)) {
       const std::uint32_t node = programs.node_of[rank][i];
@@ -39,8 +40,7 @@ void expect_order(const ExecutionGraph& graph, const GraphPrograms& programs) {
         const auto own = place.find({program, i});
         for (std::uint32_t k = 0; own != place.end() && k < of_rank.nodes[i].waits; ++k) {
           const auto wait = place.find({program, of_rank.waits[of_rank.nodes[i].first_wait + k]});
-          // A receive may begin before the nodes that it waits for have ended, because it ends when its message
-          // arrives.
+          // A receive may end before the nodes that it waits for, because it ends as soon as its message arrives.
           if (wait == place.end() || of_rank.nodes[i].kind == GraphNode::Kind::receive) continue;
           EXPECT_LT(wait->second, own->second);
         }
@@ -140,7 +140,7 @@ TEST(GraphProgram, islands__leave_their_share_to_the_network) {
   options.island_rate = Rate(8'000'000'000);  // the rate is one byte per nanosecond
   const GraphPrograms programs = graph_programs(graph, options);
   for (const RankProgram& program : programs.ranks) {
-    EXPECT_EQ(program.load().sent, 2'000U);  // the bytes of an all-reduce of a quarter between two ranks
+    EXPECT_EQ(program.load().sent, 2'000U);  // an all-reduce of a quarter of the bytes, between two ranks
     Nanos delayed;
     for (const Operation& operation : program.operations)
       if (operation.kind == Kind::delay) delayed += operation.compute;
@@ -334,7 +334,7 @@ TEST(GraphProgram, recorded_times__give_delays_and_count_overlap_once) {
   for (const Operation& operation : at_once.ranks[0].operations) EXPECT_NE(operation.kind, Kind::delay);
 }
 
-/// Returns a graph with one step of 16 ms. Each rank computes for 10 ms from 1 ms on, and then reduces for 4 ms. The
+/// Returns a graph with one step of 16 ms. After 1 ms, each rank computes for 10 ms and then reduces for 4 ms. The
 /// clock of rank i is ahead by `ahead[i]`.
 ExecutionGraph by_clocks(const std::vector<Nanos>& ahead) {
   SmallGraph builder(static_cast<std::uint32_t>(ahead.size()));

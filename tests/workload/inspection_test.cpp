@@ -26,7 +26,7 @@ TEST(Inspection, ideal_iteration__overlap) {
   EXPECT_EQ(
       ideal_iteration({sends(250, true), computes(Nanos(500)), sends(125, true), computes(Nanos(100))}, kGbps).length,
       Nanos(3000));
-  // A blocking communication after an overlapping one waits for the link.
+  // A blocking communication waits until the overlapping communication before it has ended.
   EXPECT_EQ(ideal_iteration({sends(250, true), computes(Nanos(500)), sends(125), computes(Nanos(100))}, kGbps).length,
             Nanos(3100));
 }
@@ -45,7 +45,7 @@ TEST(Inspection, ideal_transfers__follow_the_same_walk) {
   const Rate half(500'000'000);
   EXPECT_THAT(ideal_transfers({computes(Nanos(3000)), sends(125)}, kGbps),
               ElementsAre(Transfer{Nanos(3000), Nanos(4000), kGbps}));
-  // The second transfer begins when the first one ends, and has another rate. The third transfer follows the
+  // The second transfer begins when the first one ends, and has a lower rate. The third transfer follows the
   // computation.
   EXPECT_THAT(
       ideal_transfers(

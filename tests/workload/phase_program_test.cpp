@@ -93,8 +93,7 @@ TEST(phase_program, barrier__holds_everybody_until_the_last_has_come) {
     for (std::uint32_t from = 0; from < ranks; ++from)
       for (std::uint32_t to = 0; to < ranks; ++to)
         ASSERT_EQ(between(from, to, Kind::send), between(from, to, Kind::receive)) << ranks;
-    // For each rank, the ranks from which it has received directly or indirectly in this phase's barrier, after each
-    // round.
+    // For each rank, the ranks from which it has received in the rounds of this barrier so far, directly or indirectly.
     const std::uint64_t first_tag = (std::uint64_t{1} << 32U) + 2 * 32;
     std::vector<std::vector<bool>> heard(ranks, std::vector<bool>(ranks));
     for (std::uint32_t rank = 0; rank < ranks; ++rank) heard[rank][rank] = true;

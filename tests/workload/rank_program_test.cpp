@@ -304,7 +304,8 @@ TEST(RankProgram, training__computes_in_the_order_of_1f1b) {
   EXPECT_EQ(order(3), "fbfbfbfbfbfbfbfb");
 }
 
-// Without overlap, all all-reduces wait for the whole backward pass. With overlap, only the last one does.
+// Without overlap, all all-reduces wait for the whole backward pass. With overlap, only the last all-reduce waits for
+// it.
 TEST(RankProgram, training__reduces_buckets_while_it_computes) {
   for (const bool overlap : {false, true}) {
     Pattern of = training(2, 1, 1, 1);

@@ -18,8 +18,8 @@ namespace {
 
 using Kind = GraphNode::Kind;
 
-/// These functions write the protobuf wire format without a library, so that the tests do not depend on the way in
-/// which one library writes it.
+/// These functions write the protobuf wire format without a library, so that the tests do not depend on the behaviour
+/// of one library.
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7U) bytes += static_cast<char>((value & 0x7fU) | 0x80U);

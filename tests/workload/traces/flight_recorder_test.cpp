@@ -66,8 +66,8 @@ class Dump {
     dump_["version"] = "2.10";
     dump_["entries"] = json::array();
   }
-  /// Adds a call, `after` the previous one. `in` and `out` are the numbers of elements of its input and output tensors;
-  /// 0 if there is no tensor.
+  /// Adds a call that follows the previous call after the time `after`. `in` and `out` are the numbers of elements of
+  /// its input and output tensors; 0 if there is no tensor.
   json& add(const std::string& name, std::int64_t in, std::int64_t out, Nanos after = Nanos(0),
             const std::string& group = "0") {
     now_ += after.count;

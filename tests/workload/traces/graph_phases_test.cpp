@@ -144,7 +144,7 @@ TEST(GraphPhases, phases__let_wait_what_was_held_up_by_a_communication) {
     EXPECT_EQ(ideal.length, Nanos(210 * kMs)) << beside;
     EXPECT_EQ(ideal.sending, Nanos(100 * kMs)) << beside;
   }
-  // A computation that overlaps the reduction until the end of the reduction or longer waits for nothing.
+  // If a computation overlaps the reduction until the end of the reduction, no computation waits for the reduction.
   Maker maker;
   const std::uint32_t first = maker.compute(10);
   maker.reduce(12'500'000, {first});

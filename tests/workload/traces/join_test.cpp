@@ -109,7 +109,7 @@ TEST(GraphBuilder, memory__is_bounded_for_all_inputs_together) {
   EXPECT_EQ(refusal_of([&] { fill("a", half); }), "no error");
   EXPECT_EQ(refusal_of([&] { fill("b", half); }),
             "b: this trace and those before it need more than 1 MiB; give traces of fewer steps, or of fewer ranks");
-  // Texts, steps and dependencies also count towards the memory limit.
+  // Texts, steps and dependencies count towards the memory limit.
   const auto alone = [](const std::function<void(GraphBuilder&, std::uint32_t)>& add) {
     return refusal_of([&] {
       GraphBuilder builder("test", "c", std::make_shared<TraceBudget>(std::size_t{1} << 16));
@@ -231,8 +231,9 @@ TEST(Join, missing_ranks__of_a_ring_of_messages_are_like_the_one_that_is_there) 
   EXPECT_THAT(nodes_of(graph, 3), ElementsAre("send 64 B to 0 tag 9", "receive 64 B from 2 tag 9"));
 }
 
-// The rank receives from the previous stage and sends the same number of bytes to the next stage, and the reverse in
-// the backward pass. If all ranks were like it, they would form a ring in which all receive first.
+// In the forward pass, the rank receives from the previous stage and sends as many bytes to the next stage. In the
+// backward pass, the directions are reversed. If all ranks did the same, they would form a ring in which every rank
+// receives first.
 TEST(Join, missing_ranks__are_not_made_up_of_the_middle_stage_of_a_pipeline) {
   GraphBuilder builder("test", "rank1");
   const std::uint32_t at = builder.rank(1);

@@ -76,7 +76,7 @@ std::string refusal(const std::string& text) {
   return refusal_of([&] { parse_trace_graph(text, "t.json"); }, "t.json");
 }
 
-// A kernel that was launched during a communication and begins after its end has waited for it.
+// A kernel has waited for a communication if the kernel is launched during the communication and begins after it.
 TEST(KinetoGraph, waiting__is_no_computation) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1000, 5, 1), kernel("gemm", 1010, 190, 1, 7),
@@ -102,7 +102,7 @@ TEST(KinetoGraph, waiting__of_the_host_counts) {
                                               "compute 20 us after 0", "compute 500 us after 1 2"));
 }
 
-// The GPU idles because the host is slow. Only by chance does the next kernel begin after the communication.
+// The GPU idles because the host is slow. The next kernel begins after the communication only by chance.
 TEST(KinetoGraph, computation__launched_later_was_not_held_up) {
   const ExecutionGraph graph =
       graph_of({step(1, 1000, 1000), host("cudaLaunchKernel", 1190, 5, 2), reduce(1200, 300, 2, 1000),
@@ -254,7 +254,7 @@ TEST(KinetoGraph, groups__of_messages_go_on_together) {
         R"("Process Group Name":"0","Process Group Ranks":"[0, 1]","{}":1}}}})",
         at, what, peer);
   };
-  // Tests the format of PyTorch and its format before version 2.0.
+  // Tests the current format of PyTorch, and the format before version 2.0.
   for (const bool marked : {true, false}) {
     std::vector<std::string> events;
     for (int i = 0; i < 2; ++i) {
@@ -408,8 +408,8 @@ TEST(KinetoGraph, warnings__say_what_was_left_out_or_guessed) {
   EXPECT_THAT(unmarked.warnings, Contains(HasSubstr("there is no \"ProfilerStep#\"")));
 }
 
-// The trace has three steps on two GPUs, which the host cannot keep busy. Each step reduces five buckets of gradients,
-// four of them during the backward pass. It sends the buffers of batch normalisation at its start.
+// The trace has three steps on two GPUs. The host is too slow to keep the GPUs busy. At its start, each step sends the
+// buffers of batch normalisation. Each step reduces five buckets of gradients, four of them during the backward pass.
 TEST(KinetoGraph, resnet50__is_what_it_should_be) {
   const auto file = trace_folder() / "kineto" / "hta_nccl_data_resnet50_2xA100.json.gz";
   SKIP_WITHOUT(file);

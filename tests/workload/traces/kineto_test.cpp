@@ -368,7 +368,7 @@ TEST(Kineto, numbers__that_are_none_are_skipped_wherever_they_stand) {
       "kernel", "ncclDevKernel_AllReduce(x)", "1100", "50",
       R"({"a":inf, "b": -inf,"c": nan, "d": -nan, "e": [nan ,inf], "f": Infinity, "g": NaN, "h": null, "i": -1, )" +
           reduced + "}");
-  // The numbers are also skipped where two pieces of the file meet.
+  // The reader skips numbers such as inf and nan even where two pieces of the file meet.
   constexpr std::size_t piece = 65'536;
   for (std::size_t cut = 0; cut < 24; ++cut) {
     std::string text = trace_of({step, ""});

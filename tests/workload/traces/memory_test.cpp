@@ -52,7 +52,7 @@ TEST(TraceMemory, communicators__of_a_log_count) {
       "n:1:8 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0 recvbuff 0 count 4 datatype 7 op 0 root 0 comm "
       "0x0000000000000000 [nranks=2] stream 0x5\n";
   expect_bounded(kNcclLogFormat, text, 300 * kKiB, 4 * kKiB);
-  // Owners and streams also count.
+  // Owners and streams count towards the memory limit.
   std::string owners;
   for (int i = 0; i < 1000; ++i)
     owners += fmt::format("n:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 commId 0x7\n", i);

@@ -74,7 +74,7 @@ TEST(NcclLog, prefixes__of_launchers_and_ranks_of_newer_versions) {
   const ExecutionGraph graph = read(text);
   ASSERT_EQ(graph.ranks.size(), 2u);
   EXPECT_EQ(graph.ranks[0].nodes.size(), 1u);
-  // If the log names no ranks, they are numbered.
+  // If the log names no ranks, the reader numbers the ranks.
   const ExecutionGraph numbered =
       read(call(7, 1, "AllReduce", 1, 10, 7, 0, "0xa", 2) + call(8, 0, "AllReduce", 1, 10, 7, 0, "0xb", 2));
   EXPECT_EQ(numbered.ranks.size(), 2u);

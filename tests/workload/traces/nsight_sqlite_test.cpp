@@ -91,8 +91,8 @@ std::string refusal(const std::string& bytes) {
   return refusal_of([&] { parse_trace_graph(bytes, "r.sqlite"); }, "r.sqlite: ");
 }
 
-/// Returns an export with steps of 10 ms. Each step has 4 ms of computation, an all-reduce of 2 ms that overlaps it for
-/// 1 ms, an all-gather of 1 ms in a group of two, and 3 ms of computation.
+/// Returns an export with steps of 10 ms. Each step begins with 4 ms of computation. An all-reduce of 2 ms overlaps
+/// this computation for 1 ms. Then follow an all-gather of 1 ms in a group of two, and 3 ms of computation.
 Export training(int rank = 2) {
   Export one;
   one.init(77, 4, rank);
@@ -102,7 +102,7 @@ Export training(int rank = 2) {
     one.range(fmt::format("iteration {}", step), at, at + 10'000);
     one.range("Optimizer.step", at + 8000, at + 9000);
     one.kernel(1, at + 10, at + 100, at + 4000);
-    // The call is in a group, which launches its kernels when it ends.
+    // The call is in a group. The host launches the kernels of a group when the group ends.
     one.range("ncclGroupStart", at + 20, at + 21);
     one.call("ncclAllReduce", at + 25, 77, 4096);
     one.range("ncclGroupEnd", at + 30, at + 40);

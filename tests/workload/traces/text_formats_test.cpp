@@ -53,8 +53,8 @@ TEST(Htsim, triggers__start_what_waits_for_them) {
   ASSERT_EQ(graph.ranks.size(), 3u);
   EXPECT_THAT(nodes_of(graph, 1), ElementsAre("receive 10 B from 0", "send 20 B to 2 tag 1 after 0",
                                               "send 1 B to 2 tag 4294967296 after 1"));
-  // The flow that the barrier triggers is on another node than the flows that it waits for. So each of these nodes
-  // sends one byte to it.
+  // The barrier triggers a flow of node 2 and waits for flows of nodes 0 and 1. So nodes 0 and 1 each send one byte to
+  // node 2.
   EXPECT_EQ(sent(graph), 102u);
   EXPECT_THAT(nodes_of(graph, 2), Contains("send 40 B to 0 tag 3 after 2 3"));
 }

@@ -225,8 +225,8 @@ TEST(TrainingLoop, published__send_what_their_columns_say) {
   };
   TraceView view = seen(std::nullopt);
   EXPECT_EQ(job_of(gpt, view).bytes_per_iteration(), 3'248'619'520U);  // this includes half of the reduce-scatter
-  // There are 40 attention layers and 40 MLP layers, with 3 computations of 752 and 750 us each. The first layers add
-  // 27.956 ms.
+  // There are 40 attention layers and 40 MLP layers. Each attention layer has 3 computations of 752 us, and each MLP
+  // layer has 3 computations of 750 us. The first layers add 27.956 ms.
   EXPECT_NEAR(job_of(gpt, seen()).compute_per_iteration().millis(), 3 * 40 * 1.502 + 27.956, 0.2);
   view.workers = 8;
   // this is 2 * 7/8 of the 51005824 bytes in the trace
