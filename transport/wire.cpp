@@ -165,7 +165,7 @@ bool Reader::next_other(Frame& frame) {
     return at;
   };
   switch (type) {
-    case FrameType::data:  // a truncated frame; next() parses complete DATA frames
+    case FrameType::data:  // the frame is truncated: next() has already parsed complete DATA frames
       return fail();
     case FrameType::ack:
       return next_ack(frame);

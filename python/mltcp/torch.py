@@ -116,7 +116,7 @@ def _leave() -> None:
     Destroying a group releases the lock and waits for the threads of the group."""
     if dist.is_initialized() and _library.mltcp_torch_devices():  # a forked child has no devices
         dist.destroy_process_group()
-        time.sleep(0.001)  # lets threads of groups that the program still refers to take the lock
+        time.sleep(0.001)  # The program may still hold references to groups; this lets their threads take the lock.
 
 
 def _leave_in_order(_: Any = None) -> None:

@@ -170,8 +170,8 @@ class SentPackets {
     packets_.push(Packet());
     forget_finished(config, now);
   }
-  /// Returns the span field for the header of the latest packet: the packet's number minus the oldest number whose
-  /// acknowledgement is still useful if the peer repeats it. A late packet with a lower number is acknowledged once.
+  /// Returns the span field for the header of the latest packet: the packet's number minus number N. N is the oldest
+  /// packet for which a repeated acknowledgement is still useful. The peer acknowledges packets below N only once.
   [[nodiscard]] std::uint32_t span() const {
     const std::uint64_t number = packets_.end() - 1;
     const std::uint64_t span = number - std::min(keeps_lost_ ? oldest_of_use_ : packets_.begin(), number);

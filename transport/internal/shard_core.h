@@ -190,8 +190,8 @@ class ShardCore {
   /// Returns a random id for the slot's next connection, different from `last`.
   ConnectionId draw_id(std::uint32_t index, ConnectionId last);
   [[nodiscard]] std::uint32_t index_of(ConnectionId id) const { return id & index_mask_; }
-  // The ids in deadlines_ of jobs and of connections' watch deadlines. The timer of a connection has the index of its
-  // slot.
+  // Keys in deadlines_: slot indices for the timers of connections, then a range for jobs, then a range for the watch
+  // deadlines of connections.
   [[nodiscard]] std::uint32_t job_deadline(JobId job) const { return config_.max_connections + job; }
   [[nodiscard]] std::uint32_t watch_deadline(std::uint32_t index) const {
     return config_.max_connections + config_.max_jobs + index;

@@ -243,7 +243,7 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
   const bool own_rates_;  ///< whether some sends have their own rate limits
   std::vector<RankDriver*> members_;
   const RankDriver* caller_ = nullptr;
-  std::array<std::vector<Bytes>, 2> undelivered_;  ///< undelivered bytes by iteration modulo 2, then by operation
+  std::array<std::vector<Bytes>, 2> undelivered_;  ///< undelivered bytes: [iteration % 2][operation]
 };
 
 // ---- Set-up ---------------------------------------------------------------------------------------------------------

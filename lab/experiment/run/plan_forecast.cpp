@@ -21,7 +21,7 @@ constexpr std::size_t kStepsOfFunction = 16;
 constexpr std::size_t kFewestIterations = 4;
 constexpr std::size_t kEnoughSteps = 100'000;
 constexpr double kMaxWork = 2e7;                       // maximum of steps times jobs in one replay
-constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // maximum work of repairs in one replay; takes 1 to 2 seconds
+constexpr std::uint64_t kMaxRepairWork = 500'000'000;  // limit on the work of repairs in one replay, 1 to 2 seconds
 // Minimum length of a silence with jitter, as a share of its usual length.
 constexpr double kMinSpeed = 0.1;
 

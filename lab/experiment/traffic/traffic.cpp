@@ -27,7 +27,7 @@ constexpr Nanos kLongestOutage = 300_ms;
 constexpr Nanos kLongestDraining = 10_s;
 constexpr Nanos kLongestPhase = 3'600_s;
 constexpr Bytes kCrampedBytes = 4096;
-// Maximum time without progress of a message whose pieces the receiver accepts one by one.
+// Time limit for a message without progress. Applies to messages whose pieces the receiver accepts one by one.
 constexpr Nanos kLongestStall = 120_s;
 constexpr Bytes kMaxBytesOfARound = 64'000'000;  // limits the length of a round, so that a test can run many rounds
 constexpr std::array<const char*, 6> kPhaseNames{"busy", "settling", "closing", "proving", "ending", "over"};

@@ -373,7 +373,7 @@ class ChakraReader {
   std::size_t empty_ = 0;  ///< number of communications of 0 bytes that are not barriers
   bool communicates_ = false;
   std::size_t dimensions_ = 0;
-  /// Rank of the file according to its messages, and index of the node that states it first.
+  /// The file's rank, taken from its messages, and the index of the first node that states this rank.
   std::optional<std::pair<std::uint32_t, std::uint32_t>> own_rank_;
   bool nanoseconds_ = false;
   bool converted_ = false;

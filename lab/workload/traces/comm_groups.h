@@ -25,7 +25,7 @@ class CommGroups {
   /// ranks for a group of the same name.
   void read(TraceInput& input);
   [[nodiscard]] bool empty() const { return ranks_.empty(); }
-  /// For each group of `part` that lists no ranks, uses the ranks that the files list for its name.
+  /// Gives each group of `part` that has no ranks the ranks that the files list for the group's name.
   void apply(PartialGraph& part) const;
 
  private:
