@@ -155,7 +155,7 @@ Nanos median(std::vector<Nanos>& times) {
   return *middle;
 }
 
-// ---- a message, through shards and through endpoints ----------------------------------------------------------------
+// ---- A message, through shards and through endpoints ----
 
 constexpr std::uint64_t kTaggedBatch = 8;  ///< tagged messages per round, fewer than the posted receives
 constexpr int kBatch = 16;                 ///< messages per round, which are posted together
@@ -314,7 +314,7 @@ void Tagged(benchmark::State& state) {
 }
 BENCHMARK(Tagged)->MinTime(2);
 
-// ---- from thread to thread ------------------------------------------------------------------------------------------
+// ---- From thread to thread ----
 
 struct Arrival {
   std::atomic<std::int64_t> at{0};

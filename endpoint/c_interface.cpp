@@ -203,7 +203,7 @@ std::span<const std::byte> bytes_of(const void* data, std::size_t size) noexcept
 }
 std::span<std::byte> bytes_of(void* data, std::size_t size) noexcept { return {static_cast<std::byte*>(data), size}; }
 
-// ---- Posting --------------------------------------------------------------------------------------------------------
+// ---- Posting ----
 
 /// Converts post options. If they contain a callback, reserves a place for the callback. post() frees the place if
 /// posting fails.
@@ -285,7 +285,7 @@ mltcp_code take_end(mltcp_endpoint* handle, mltcp_completion* end, Take take) no
   });
 }
 
-// ---- Queues ---------------------------------------------------------------------------------------------------------
+// ---- Queues ----
 
 /// Returns the entry at `index` of an array whose entries are `size` bytes long.
 mltcp_completion* entry(mltcp_completion* ends, std::size_t index, std::uint32_t size) noexcept {
@@ -326,7 +326,7 @@ using namespace mltcp::endpoint;     // NOLINT(google-build-using-namespace): th
 using namespace mltcp::endpoint::c;  // NOLINT(google-build-using-namespace)
 using mltcp::Nanos;
 
-// ---- Version, codes -------------------------------------------------------------------------------------------------
+// ---- Version, codes ----
 
 uint32_t mltcp_version() { return MLTCP_VERSION; }
 const char* mltcp_version_text() { return MLTCP_VERSION_TEXT; }
@@ -355,7 +355,7 @@ const char* mltcp_code_text(mltcp_code code) {
   return to_text(code >= 0 && code < kCodes ? static_cast<Code>(code) : Code{kCodes}).data();
 }
 
-// ---- Endpoints ------------------------------------------------------------------------------------------------------
+// ---- Endpoints ----
 
 mltcp_code mltcp_endpoint_options_init_sized(mltcp_endpoint_options* options, size_t struct_size) {
   if (options == nullptr) return refuse_null("options");
@@ -463,7 +463,7 @@ mltcp_code mltcp_now(mltcp_endpoint* endpoint, int64_t* now_ns) {
   });
 }
 
-// ---- Driving --------------------------------------------------------------------------------------------------------
+// ---- Driving ----
 
 mltcp_code mltcp_progress(mltcp_endpoint* endpoint, size_t* ended) {
   if (ended != nullptr) *ended = 0;
@@ -486,7 +486,7 @@ mltcp_code mltcp_endpoint_arm(mltcp_endpoint* endpoint) {
   return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.arm()); });
 }
 
-// ---- Connections ----------------------------------------------------------------------------------------------------
+// ---- Connections ----
 
 mltcp_code mltcp_connect(mltcp_endpoint* endpoint, const void* blob, size_t size, int32_t kind,
                          const mltcp_post_options* options, mltcp_connection* connection, mltcp_operation* operation) {
@@ -548,7 +548,7 @@ mltcp_code mltcp_peer(mltcp_endpoint* endpoint, mltcp_connection connection, voi
   });
 }
 
-// ---- Messages -------------------------------------------------------------------------------------------------------
+// ---- Messages ----
 
 mltcp_code mltcp_send(mltcp_endpoint* endpoint, mltcp_connection connection, const void* message, size_t size,
                       uint64_t tag, const mltcp_post_options* options, mltcp_operation* operation) {
@@ -594,7 +594,7 @@ mltcp_code mltcp_receive_message(mltcp_endpoint* endpoint, mltcp_message message
   });
 }
 
-// ---- Operations -----------------------------------------------------------------------------------------------------
+// ---- Operations ----
 
 mltcp_code mltcp_cancel(mltcp_endpoint* endpoint, mltcp_operation operation) {
   return with(endpoint, [&](Endpoint& one) -> mltcp_code { return keep_error(*endpoint, one.cancel(operation)); });
@@ -618,7 +618,7 @@ mltcp_code mltcp_completion_text(const mltcp_completion* completion, char* text,
   return guarded([&]() -> mltcp_code { return write_text(to_text(from_c(own)), text, capacity); });
 }
 
-// ---- Queues ---------------------------------------------------------------------------------------------------------
+// ---- Queues ----
 
 mltcp_code mltcp_queue_create(mltcp_endpoint* endpoint, uint32_t places, mltcp_queue** queue) {
   if (queue == nullptr) return refuse_null("queue");

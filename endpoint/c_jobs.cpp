@@ -138,7 +138,7 @@ using namespace mltcp::endpoint::c;  // NOLINT(google-build-using-namespace)
 using mltcp::Nanos;
 using mltcp::Rate;
 
-// ---- Jobs -----------------------------------------------------------------------------------------------------------
+// ---- Jobs ----
 
 mltcp_code mltcp_job_create(mltcp_endpoint* endpoint, const mltcp_job_options* options, mltcp_job* job) {
   if (job == nullptr) return refuse_null("job");
@@ -213,7 +213,7 @@ mltcp_code mltcp_job_set_rate(mltcp_endpoint* endpoint, mltcp_job job, uint64_t 
   });
 }
 
-// ---- Reports --------------------------------------------------------------------------------------------------------
+// ---- Reports ----
 
 mltcp_code mltcp_report_job(mltcp_endpoint* endpoint, mltcp_job job, mltcp_job_report* out) {
   return report<JobReport>(
@@ -230,7 +230,7 @@ mltcp_code mltcp_report_endpoint(mltcp_endpoint* endpoint, mltcp_endpoint_report
       endpoint, out, [&](Endpoint& one, EndpointReport& from) { return one.report(from); }, fill_endpoint);
 }
 
-// ---- Memory ---------------------------------------------------------------------------------------------------------
+// ---- Memory ----
 
 mltcp_code mltcp_memory_register(mltcp_endpoint* endpoint, void* memory, size_t size, mltcp_memory* handle) {
   if (memory == nullptr || handle == nullptr) return refuse_null(memory == nullptr ? "memory" : "handle");

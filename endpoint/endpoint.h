@@ -91,7 +91,7 @@ class Endpoint {
   /// returns without waiting. May be called again.
   Code close() noexcept;
 
-  // ---- Driving ------------------------------------------------------------------------------------------------------
+  // ---- Driving ----
 
   /// With Driving::caller, drives once each shard that no other thread is driving. Returns the number of ended
   /// operations and events. Returns 0 from a callback, after close(), in a forked child, or with Driving::threads. Does
@@ -105,7 +105,7 @@ class Endpoint {
   /// Code::unsupported if file() is -1. The same thread must call arm(), sleep, and then call progress().
   Code arm() noexcept;
 
-  // ---- Connections --------------------------------------------------------------------------------------------------
+  // ---- Connections ----
 
   /// Begins to connect. The operation ends with Completion::connected, which is reported as `options.post` specifies.
   /// Operations may be posted on `handle` at once. If there is no `operation`, callback or queue, the event `closed`
@@ -135,7 +135,7 @@ class Endpoint {
   /// arrived yet. May be called from callbacks.
   Code peer(ConnectionHandle connection, EndpointAddress& out) noexcept;
 
-  // ---- Ordered messages ---------------------------------------------------------------------------------------------
+  // ---- Ordered messages ----
 
   /// Sends a message of 0 bytes to 4 GiB without a copy, once the peer has posted a buffer. If
   /// ConnectionConfig::max_sends sends are under way, the message waits in this endpoint. Returns Code::queue_full,
@@ -147,7 +147,7 @@ class Endpoint {
   Code receive(ConnectionHandle connection, std::span<std::byte> buffer, std::uint64_t tag, const PostOptions& options,
                OperationHandle& operation) noexcept;
 
-  // ---- Messages by tag ----------------------------------------------------------------------------------------------
+  // ---- Messages by tag ----
 
   /// Sends a message of 0 bytes to 4 GiB. If the message is not longer than the smaller eager_limit of both endpoints,
   /// its bytes are copied and sent at once. A longer message is sent without a copy when a receive has matched. Returns
@@ -171,7 +171,7 @@ class Endpoint {
   Code receive_message(MessageHandle message, std::span<std::byte> buffer, const PostOptions& options,
                        OperationHandle& operation) noexcept;
 
-  // ---- Operations ---------------------------------------------------------------------------------------------------
+  // ---- Operations ----
 
   /// Requests that an operation ends early. Returns Code::ok if the request was made, Code::unknown if the operation
   /// has ended, and Code::too_late if the operation can no longer be cancelled. Code::too_late is possible only if no
@@ -199,7 +199,7 @@ class Endpoint {
   /// Returns the queue of events. The queue stays empty if EndpointConfig::event_callback is set.
   [[nodiscard]] CompletionQueue& events() noexcept;
 
-  // ---- Jobs ---------------------------------------------------------------------------------------------------------
+  // ---- Jobs ----
   // A job spans all shards. The following calls wait for the threads of other shards, usually for less than a
   // millisecond, and return Code::unsupported from callbacks. The exceptions are attach(), begin_iteration(),
   // learn_iterations() and end_iteration(), which do not wait.
@@ -226,7 +226,7 @@ class Endpoint {
   Code set_job_rate(JobHandle job, Rate rate) noexcept;
   Code report(JobHandle job, JobReport& out) noexcept;
 
-  // ---- Memory, time, counters ---------------------------------------------------------------------------------------
+  // ---- Memory, time, counters ----
 
   /// Lets the datapath's devices read `memory` (whole pages), so that messages in it are sent without a copy. Does
   /// nothing if the CPU reads messages for the datapath. `memory` must outlive the registration, and the registration

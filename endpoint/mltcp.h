@@ -60,7 +60,7 @@ extern "C" {
 #define MLTCP_API
 #endif
 
-/* ---- Version ---------------------------------------------------------------------------------------------------- */
+/* ---- Version ---- */
 
 /* The version of this interface. MAJOR is the number in the library's soname and increases with incompatible changes.
  * MINOR increases with additions. */
@@ -76,7 +76,7 @@ MLTCP_API const char* mltcp_version_text(void);
 /* Returns the forms of device names that this library can open: "udp:, udp:IFACE, udp:IP; ...". */
 MLTCP_API const char* mltcp_device_forms(void);
 
-/* ---- Codes ------------------------------------------------------------------------------------------------------ */
+/* ---- Codes ---- */
 
 /* Codes that calls return and that operations end with. Later versions may add codes. */
 typedef int32_t mltcp_code;
@@ -116,7 +116,7 @@ MLTCP_API const char* mltcp_code_text(mltcp_code code);
  * than the code's own text. Returns "" if there was no such call. The text is valid until the thread's next call. */
 MLTCP_API const char* mltcp_last_error(void);
 
-/* ---- Endpoints -------------------------------------------------------------------------------------------------- */
+/* ---- Endpoints ---- */
 
 typedef struct mltcp_endpoint mltcp_endpoint;
 typedef struct mltcp_queue mltcp_queue;
@@ -297,7 +297,7 @@ MLTCP_API mltcp_code mltcp_endpoint_failure(mltcp_endpoint* endpoint, char* text
 /* Reads the endpoint's clock, in nanoseconds. */
 MLTCP_API mltcp_code mltcp_now(mltcp_endpoint* endpoint, int64_t* now_ns);
 
-/* ---- Driving an endpoint with MLTCP_DRIVEN_BY_CALLER ------------------------------------------------------------- */
+/* ---- Driving an endpoint with MLTCP_DRIVEN_BY_CALLER ---- */
 
 /* Drives each shard once, except those that another thread is driving. Does not wait. `ended` receives the number of
  * operations that ended plus the number of events. `ended` may be NULL. */
@@ -310,7 +310,7 @@ MLTCP_API mltcp_code mltcp_endpoint_file(mltcp_endpoint* endpoint, int* file);
  * readable, and MLTCP_OK if it must call mltcp_progress() first. */
 MLTCP_API mltcp_code mltcp_endpoint_arm(mltcp_endpoint* endpoint);
 
-/* ---- Connections ------------------------------------------------------------------------------------------------- */
+/* ---- Connections ---- */
 
 /* Begins to connect. The operation ends with MLTCP_CONNECTED. Operations may be posted on `connection` at once.
  * `operation` may be NULL. If it is NULL and the options name no callback and no queue, a failure is reported by the
@@ -337,7 +337,7 @@ MLTCP_API mltcp_code mltcp_abort(mltcp_endpoint* endpoint, mltcp_connection conn
  * itself. */
 MLTCP_API mltcp_code mltcp_peer(mltcp_endpoint* endpoint, mltcp_connection connection, void* blob, size_t* size);
 
-/* ---- Messages ---------------------------------------------------------------------------------------------------- */
+/* ---- Messages ---- */
 /* A message has 0 bytes to 4 GiB. `options` may be NULL. `operation` may be NULL if the options name a callback or
  * a queue. */
 
@@ -364,7 +364,7 @@ MLTCP_API mltcp_code mltcp_peek(mltcp_endpoint* endpoint, mltcp_connection conne
 MLTCP_API mltcp_code mltcp_receive_message(mltcp_endpoint* endpoint, mltcp_message message, void* buffer, size_t size,
                                            const mltcp_post_options* options, mltcp_operation* operation);
 
-/* ---- Operations -------------------------------------------------------------------------------------------------- */
+/* ---- Operations ---- */
 
 /* Requests an early end of the operation. The operation ends with MLTCP_CANCELLED. If the request comes too late, the
  * operation ends as if there was no request. */
@@ -382,7 +382,7 @@ MLTCP_API mltcp_code mltcp_forget(mltcp_endpoint* endpoint, mltcp_operation oper
 /* Writes one line with cause and cure, such as "send of 10 bytes, tag 0x7, to 10.0.0.2:62400: ...". */
 MLTCP_API mltcp_code mltcp_completion_text(const mltcp_completion* completion, char* text, size_t capacity);
 
-/* ---- Queues ------------------------------------------------------------------------------------------------------ */
+/* ---- Queues ---- */
 
 /* Creates a queue for `places` completions, 1 to 2^20. The queue never loses a completion, because posting an operation
  * reserves a place in its queue. If no place is free, the posting call returns MLTCP_QUEUE_FULL. */
@@ -406,7 +406,7 @@ MLTCP_API mltcp_code mltcp_queue_file(mltcp_queue* queue, int* file);
  * Returns MLTCP_OK if it is not empty: poll the queue first. */
 MLTCP_API mltcp_code mltcp_queue_arm(mltcp_queue* queue);
 
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+/* ---- Jobs ---- */
 /* The congestion control of a connection follows the iterations of the job to which the connection is attached.
  * Functions of jobs wait for other threads, usually for less than 1 ms. The exceptions are mltcp_job_begin_iteration()
  * and mltcp_job_end_iteration(), which do not wait. */
@@ -485,7 +485,7 @@ MLTCP_API mltcp_code mltcp_job_clear_plan(mltcp_endpoint* endpoint, mltcp_job jo
 MLTCP_API mltcp_code mltcp_plan_from_environment(mltcp_endpoint* endpoint, mltcp_job_plan* plan);
 MLTCP_API mltcp_code mltcp_job_set_rate(mltcp_endpoint* endpoint, mltcp_job job, uint64_t max_rate_bps);
 
-/* ---- Reports ----------------------------------------------------------------------------------------------------- */
+/* ---- Reports ---- */
 
 typedef struct mltcp_job_report {
   uint32_t struct_size;
@@ -591,7 +591,7 @@ MLTCP_API mltcp_code mltcp_report_connection(mltcp_endpoint* endpoint, mltcp_con
                                              mltcp_connection_report* report);
 MLTCP_API mltcp_code mltcp_report_endpoint(mltcp_endpoint* endpoint, mltcp_endpoint_report* report);
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+/* ---- Memory ---- */
 
 /* Lets devices read `memory`, which must consist of whole pages, so that messages in it are sent without a copy. Does
  * nothing if the datapath reads messages by the CPU. The memory must outlive the registration, and the registration

@@ -143,7 +143,7 @@ Solution evaluate(const Problem& problem, const Slots& slots, const std::vector<
 /// perimeter, the angle is from 0 to less than 2 pi / r.
 double rotation(Nanos shift, Nanos perimeter);
 
-// ---- Analyses based on solving -------------------------------------------------------------------------------------
+// ---- Analyses based on solving ----
 
 /// Returns a matrix of scores. Entry [i][j] is the score of the jobs i and j on a link of `capacity` without other
 /// jobs. Entry [i][i] is the score of job i without other jobs, which is 1 if its peak is within the capacity.

@@ -50,7 +50,7 @@ namespace mltcp::endpoint::c {
 /// Registers the datapaths of this build, once per process. May be called from any thread.
 void register_datapaths_once();
 
-// ---- Errors ---------------------------------------------------------------------------------------------------------
+// ---- Errors ----
 
 /// Sets the text of mltcp_last_error() to a copy of `text`, which is cut if it is too long. Returns `code`.
 mltcp_code fail(Code code, std::string_view text) noexcept;
@@ -84,7 +84,7 @@ mltcp_code with(mltcp_endpoint* handle, Body body) noexcept {
 /// Reports that the argument `name` must not be null.
 mltcp_code refuse_null(std::string_view name) noexcept;
 
-// ---- Structs with their size ----------------------------------------------------------------------------------------
+// ---- Structs with their size ----
 
 bool is_struct_size(std::uint32_t size) noexcept;
 mltcp_code refuse_struct_size(std::string_view name, std::uint32_t size) noexcept;
@@ -127,7 +127,7 @@ Completion from_c(const mltcp_completion& completion) noexcept;
 /// Copies as much of `from` as fits, with a terminating zero. Returns MLTCP_TOO_LONG if the text was cut.
 mltcp_code write_text(std::string_view from, char* text, std::size_t capacity) noexcept;
 
-// ---- Callbacks ------------------------------------------------------------------------------------------------------
+// ---- Callbacks ----
 
 /// Stores the function and the context of each operation with a callback until the callback is called. This is
 /// necessary because an endpoint passes back only one pointer, but a C callback needs two. The pool exists until the

@@ -128,7 +128,7 @@ std::thread begin_thread(Run run) {
 
 std::uint32_t Core::fork_count() noexcept { return forks.load(std::memory_order_relaxed); }
 
-// ---- set-up ---------------------------------------------------------------------------------------------------------
+// ---- Set-up ----
 
 Core::Core(const EndpointConfig& config) : config_(config), fork_count_at_(0), jobs_(config.max_jobs) {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
@@ -351,7 +351,7 @@ void Core::run_loop(std::size_t first, std::size_t count) noexcept {
   finish(first, count);
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+// ---- The end ----
 
 /// Ends all connections and operations of these workers, and leaves the workers. The calling thread must be their
 /// driver.
@@ -463,7 +463,7 @@ Core::~Core() {
   if (timer_file_ >= 0) ::close(timer_file_);
 }
 
-// ---- driving by the caller ------------------------------------------------------------------------------------------
+// ---- Driving by the caller ----
 
 std::size_t Core::progress() noexcept {
   if (usable() != Code::ok || config_.driving != Driving::caller || Worker::in_callback()) return 0;

@@ -251,7 +251,7 @@ Code Core::report(JobHandle handle, JobReport& out) noexcept {
   return code;
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------------
+// ---- Memory ----
 
 Code Core::register_memory(std::span<std::byte> memory, MemoryHandle& handle) noexcept {
   handle = 0;

@@ -28,7 +28,7 @@ ConnectionKind kind_of(Operation::Kind kind) {
 
 }  // namespace
 
-// ---- posting --------------------------------------------------------------------------------------------------------
+// ---- Posting ----
 
 bool Core::enter_place(Worker& worker) noexcept {
   if (!worker.is_calling_back()) {
@@ -207,7 +207,7 @@ Code Core::command(Command::Type type, std::uint64_t handle) noexcept {
   return Code::ok;
 }
 
-// ---- ends -----------------------------------------------------------------------------------------------------------
+// ---- Ends ----
 
 Code Core::cancel(OperationHandle handle) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;
@@ -331,7 +331,7 @@ Code Core::wait(CompletionRing& ring, std::span<Completion> out, std::size_t& co
   }
 }
 
-// ---- reports --------------------------------------------------------------------------------------------------------
+// ---- Reports ----
 
 Code Core::ask(Worker& worker, Call& call) noexcept {
   if (const Code code = usable(); code != Code::ok) return code;

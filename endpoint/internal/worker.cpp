@@ -74,7 +74,7 @@ const Bytes Worker::operation_bytes =
 const Bytes Worker::connection_bytes = 2 * (sizeof(Link) + 2 * sizeof(Report) + 3 * sizeof(std::uint64_t)) +
                                        4 * (sizeof(Route) + 8 * sizeof(std::uint64_t)) + 4 * sizeof(Completion);
 
-// ---- driving --------------------------------------------------------------------------------------------------------
+// ---- Driving ----
 
 Nanos Worker::poll(Nanos now) {
   set_now(now);
@@ -220,7 +220,7 @@ void Worker::on_operation(Link& link, Operation& operation, const mltcp::Complet
   if (link.state == Link::State::closing) close_when_flushed(link);
 }
 
-// ---- operations -----------------------------------------------------------------------------------------------------
+// ---- Operations ----
 
 void Worker::start(Operation& operation) noexcept {
   operation.link = nullptr;
@@ -478,7 +478,7 @@ bool Worker::withdraw(Operation& operation, Code code, Cause cause) noexcept {
   }
 }
 
-// ---- time limits ----------------------------------------------------------------------------------------------------
+// ---- Time limits ----
 
 /// Nanos::never() removes the deadline.
 void Worker::set_deadline(Operation& operation, Nanos limit) noexcept {

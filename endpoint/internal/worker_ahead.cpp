@@ -61,7 +61,7 @@ bool fits(const Tagged& tagged, const Operation& send, Bytes granted) {
 
 }  // namespace
 
-// ---- the receiver ---------------------------------------------------------------------------------------------------
+// ---- The receiver ----
 
 /// Grants the receive ahead, if it meets the conditions at the top of this file.
 void Worker::grant_ahead(Link& link, Operation& receive) noexcept {
@@ -208,7 +208,7 @@ Cause Worker::on_used(Link& link, const Frame& frame) noexcept {
   return Cause::none;
 }
 
-// ---- the sender -----------------------------------------------------------------------------------------------------
+// ---- The sender ----
 
 Cause Worker::on_grant(Link& link, const Frame& frame) noexcept {
   Tagged& tagged = *link.tagged;

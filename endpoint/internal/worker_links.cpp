@@ -89,7 +89,7 @@ Code Worker::code_of(const Link& link, Status status, Cause& cause) {
   return code;
 }
 
-// ---- the table of connections ---------------------------------------------------------------------------------------
+// ---- The table of connections ----
 
 Link* Worker::reserve_link(ConnectionKind kind, const EndpointAddress& peer, std::uint64_t random,
                            bool reports_failure) noexcept {
@@ -211,7 +211,7 @@ void Worker::leave_place(Link& link) noexcept {
   free_links_.push(link.slot);
 }
 
-// ---- opening a connection: the connecting side ----------------------------------------------------------------------
+// ---- Opening a connection: the connecting side ----
 
 void Worker::start_connect(Operation& operation) noexcept {
   Link& link = *find(operation.connection);  // the handle was made for this operation, so it is valid
@@ -274,7 +274,7 @@ void Worker::add_route(Link& link, std::uint32_t part, ConnectionId id) noexcept
   posted_ = true;
 }
 
-// ---- opening a connection: the accepting side -----------------------------------------------------------------------
+// ---- Opening a connection: the accepting side ----
 
 void Worker::on_accepted(ConnectionId id) noexcept {
   const Address* const remote = shard_->remote(id);
@@ -482,7 +482,7 @@ void Worker::add_to(JobReport& report, std::uint32_t slot) const noexcept {
   }
 }
 
-// ---- ending a connection --------------------------------------------------------------------------------------------
+// ---- Ending a connection ----
 
 void Worker::close(ConnectionHandle handle) noexcept {
   Link* const link = find(handle);

@@ -76,7 +76,7 @@ void Worker::post_receive_frames(Link& link) noexcept {
   }
 }
 
-// ---- operations that the program posts ------------------------------------------------------------------------------
+// ---- Operations that the program posts ----
 
 void Worker::start_send_tagged(Operation& operation) noexcept {
   Link* const link = find(operation.connection);
@@ -261,7 +261,7 @@ void Worker::drop_messages(Link& link, bool all) noexcept {
   if (all) settle_ended(link);
 }
 
-// ---- incoming frames ------------------------------------------------------------------------------------------------
+// ---- Incoming frames ----
 
 /// Prefetches the memory that matching needs. With many receives posted, each match is a chain of cache misses (bucket,
 /// links, operation). Prefetching for a whole batch lets these misses overlap.
@@ -497,7 +497,7 @@ void Worker::break_off(Link& link, Cause cause) noexcept {
   end_link(link, Code::protocol, cause, true);
 }
 
-// ---- outgoing frames ------------------------------------------------------------------------------------------------
+// ---- Outgoing frames ----
 
 void Worker::pump(Link& link) noexcept {
   if (link.tagged == nullptr || link.state == Link::State::ended) return;

@@ -109,7 +109,7 @@ std::string run_folder() {
   return fmt::format("/tmp/mltcp-{}", geteuid());
 }
 
-// ---- the server side ------------------------------------------------------------------------------------------------
+// ---- The server side ----
 
 struct ControlSocket::Server {
   Look look;
@@ -186,7 +186,7 @@ ControlSocket::~ControlSocket() {
   if (write(server_->stop.get(), &one, sizeof one) == sizeof one) server_->thread.join();
 }
 
-// ---- the client side ------------------------------------------------------------------------------------------------
+// ---- The client side ----
 
 std::vector<Asked> ask_all() {
   const std::string folder = run_folder();

@@ -206,7 +206,7 @@ class Maker {
     result_.last_step = last;
   }
 
-  // ---- Nodes to run -------------------------------------------------------------------------------------------------
+  // ---- Nodes to run ----
 
   void collect_nodes() {
     nodes_.resize(ranks_);
@@ -349,7 +349,7 @@ class Maker {
                         recorded(node(senders_[i].first, senders_[i].second).peer)));
   }
 
-  // ---- Delays and clocks --------------------------------------------------------------------------------------------
+  // ---- Delays and clocks ----
 
   /// Returns whether a collective of this kind ends on all ranks at about the same time.
   static bool ends_together(workload::Collective kind) {
@@ -672,7 +672,7 @@ class Maker {
                         called(joint.rank, joint.node)));
   }
 
-  // ---- Programs -----------------------------------------------------------------------------------------------------
+  // ---- Programs ----
 
   void write(std::uint32_t number) {
     const Joint& joint = joints_[number];

@@ -52,7 +52,7 @@ class Comm {
   [[nodiscard]] Device& device() noexcept { return device_; }
   [[nodiscard]] endpoint::ConnectionHandle connection() const noexcept { return connection_; }
 
-  // ---- setting up a connection --------------------------------------------------------------------------------------
+  // ---- Setting up a connection ----
 
   /// Begins to connect to `peer` and to send it `token`. connected() reports the result.
   void connect(const endpoint::EndpointAddress& peer, std::uint64_t token) noexcept;

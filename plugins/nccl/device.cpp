@@ -90,8 +90,7 @@ void Device::wait_for_lingering(Nanos limit) noexcept {
   }
 }
 
-// ---- Incoming connections
-// ------------------------------------------------------------------------------------------
+// ---- Incoming connections ----
 
 void Device::on_event(void* context, const Completion& event) noexcept {
   Device& device = *static_cast<Device*>(context);
@@ -201,8 +200,7 @@ Result Device::accept(Listener& listener, Comm** out) {
   return Result::success;
 }
 
-// ---- Outgoing connections
-// -----------------------------------------------------------------------------------------
+// ---- Outgoing connections ----
 
 Result Device::begin(std::span<std::byte, kHandleBytes> handle, const endpoint::EndpointAddress& peer,
                      std::uint64_t token) {

@@ -25,8 +25,7 @@ Result guarded(Call call) noexcept {
   }
 }
 
-// ---- Set-up
-// ------------------------------------------------------------------------------------------------------------
+// ---- Set-up ----
 
 template <int version>
 Result init(Logger logger) {
@@ -76,8 +75,7 @@ Result properties(int device, Out* out) {
   });
 }
 
-// ---- Connections
-// -------------------------------------------------------------------------------------------------------
+// ---- Connections ----
 
 std::span<std::byte, kHandleBytes> bytes_of(void* handle) {
   return std::span<std::byte, kHandleBytes>(static_cast<std::byte*>(handle), kHandleBytes);
@@ -137,8 +135,7 @@ Result close_listen(void* listen_comm) {
   return Result::success;
 }
 
-// ---- Data
-// --------------------------------------------------------------------------------------------------------------
+// ---- Data ----
 
 /// Registers nothing, because datapaths read memory in place or copy it.
 template <typename Size>
@@ -187,8 +184,7 @@ Result test(void* request, int* done, int* sizes) {
   return request == nullptr ? Result::internal_error : Comm::test(*static_cast<Request*>(request), done, sizes);
 }
 
-// ---- Tables
-// ------------------------------------------------------------------------------------------------------------
+// ---- Tables ----
 
 template <typename Size>
 constexpr Registration<Size> kRegistration{&add_memory<Size>, nullptr, &remove_memory};

@@ -52,7 +52,7 @@ enum {
   reading_ms = 10000, /* time limit of `mltcp profile`, in milliseconds */
 };
 
-/* ---- The options ------------------------------------------------------------------------------------------------ */
+/* ---- The options ---- */
 
 static struct {
   bool profile; /* --mltcp-profile was given */
@@ -232,7 +232,7 @@ static struct spank_option options[] = {
      "MLTCP: start time of iterations, e.g. 12ms/200ms; for use without the scheduler service", 1, 2, take_shift},
 };
 
-/* ---- The plan --------------------------------------------------------------------------------------------------- */
+/* ---- The plan ---- */
 
 /* The job's entry in AdminComment: mltcp:{"profile":{...},"plan":{"number":3,...}}, or "reason":"..." in place of the
  * plan. The service and job_submit.lua write it without spaces, and without braces or escapes in strings. */
@@ -296,7 +296,7 @@ static bool load(uint32_t job, struct plan* plan) {
   return true;
 }
 
-/* ---- The plan file ---------------------------------------------------------------------------------------------- */
+/* ---- The plan file ---- */
 
 static struct {
   char path[300];  /* path of the plan file; "" if there is no file */
@@ -380,7 +380,7 @@ static void* follow(void* nothing) {
   return NULL;
 }
 
-/* ---- The environment -------------------------------------------------------------------------------------------- */
+/* ---- The environment ---- */
 
 static void set(spank_t spank, const char* name, const char* format, ...) __attribute__((format(printf, 3, 4)));
 static void set(spank_t spank, const char* name, const char* format, ...) {
@@ -467,7 +467,7 @@ static void hand_over(spank_t spank, uint32_t job) {
   }
 }
 
-/* ---- The functions that Slurm calls ----------------------------------------------------------------------------- */
+/* ---- The functions that Slurm calls ---- */
 
 int slurm_spank_init(spank_t spank, int count, char* words[]) {
   for (int i = 0; i < count; ++i) {

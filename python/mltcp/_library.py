@@ -230,7 +230,7 @@ def library_version() -> str:
     return load().version_text()
 
 
-# ---- Memory of Python objects ----------------------------------------------------------------------------------------
+# ---- Memory of Python objects ----
 
 
 class _PyBuffer(ctypes.Structure):

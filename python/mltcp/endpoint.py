@@ -420,7 +420,7 @@ class Endpoint:
             if connection is not None:
                 connection.ended = True
 
-    # ---- asyncio ----
+    # ---- Asyncio ----
 
     def _bridge(self) -> _Async:
         loop = asyncio.get_running_loop()

@@ -291,7 +291,7 @@ class HttpServer::Impl {
     Impl& server_;
   };
 
-  // ---- listening ----
+  // ---- Listening ----
 
   void listen_at_path() {
     const std::filesystem::path& path = options_.socket;
@@ -372,7 +372,7 @@ class HttpServer::Impl {
     address_ = to_text(address);
   }
 
-  // ---- the loop ----
+  // ---- The loop ----
 
   void wait_for_events(Nanos now) {
     polled_.assign(1, {MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, POLLIN, 0});
@@ -459,7 +459,7 @@ class HttpServer::Impl {
     shut(client);
   }
 
-  // ---- clients that wait for plans ----
+  // ---- Clients that wait for plans ----
 
   [[nodiscard]] bool is_news(const ApiAnswer::Wait& wait) const {
     try {
@@ -483,7 +483,7 @@ class HttpServer::Impl {
       ask(std::ranges::find_if(clients_, is_parked)->second, false);
   }
 
-  // ---- requests ----
+  // ---- Requests ----
 
   /// Passes the request of a suspended client to a worker.
   void ask(Client& client, bool may_wait) {

@@ -58,7 +58,7 @@ constexpr std::uint64_t kMaxStored = std::uint64_t{1} << 22;
 const std::string kLine = "line";
 const std::string kLineCure = "this line is not of this version";
 
-// ---- lines ---------------------------------------------------------------------------------------------------------
+// ---- Lines ----
 
 /// Returns a line with the number of the line first, then `members`, and the checksum last.
 std::string line_of(std::uint64_t number, const Json& members) {
@@ -78,7 +78,7 @@ bool checks(std::string_view line) {
   return line.substr(body.size()) == fmt::format("{}{}\"}}", kSumKey, Fingerprint().add(body).text());
 }
 
-// ---- states --------------------------------------------------------------------------------------------------------
+// ---- States ----
 
 std::vector<StoredJob>::iterator find(ServiceState& state, std::string_view id) {
   return std::ranges::find_if(state.jobs, [&](const StoredJob& job) { return job.request.id == id; });
@@ -120,7 +120,7 @@ void apply(const JournalEvent& event, ServiceState& state) {
   state.revision = event.revision;
 }
 
-// ---- files ---------------------------------------------------------------------------------------------------------
+// ---- Files ----
 
 std::string why() { return std::strerror(errno); }
 

@@ -295,7 +295,7 @@ class SchedulerService::Impl {
     if (options_.log) options_.log(line);
   }
 
-  // ---- the cluster; with work_ held ----
+  // ---- The cluster; with work_ held ----
 
   ClusterJob cluster_job(const JobRequest& request, std::span<const Host> hosts) const {
     ClusterJob job{request.id, request.demand, scheduler::ring(hosts)};
@@ -444,7 +444,7 @@ class SchedulerService::Impl {
     return number;
   }
 
-  // ---- plans ----
+  // ---- Plans ----
 
   RunningJob running_job(const StoredJob& stored) const {
     RunningJob job{stored.request, {}};
@@ -516,7 +516,7 @@ class SchedulerService::Impl {
     return index;
   }
 
-  // ---- placements; with work_ held ----
+  // ---- Placements; with work_ held ----
 
   void refuse_running(const std::string& id) const {
     if (find(id) != nullptr)

@@ -75,7 +75,7 @@ class OpeningAttack : public RealHosts {
   ConnectionConfig config;
 };
 
-// ---- on the path, without the key -----------------------------------------------------------------------------------
+// ---- On the path, without the key ----
 
 TEST_F(OpeningAttack, recorded_connects_with_their_cookies__take_no_place) {
   use_a_key();
@@ -227,7 +227,7 @@ TEST_F(OpeningAttack, packet_of_a_number_far_ahead__ends_nothing) {
   }
 }
 
-// ---- an unknown peer with its own address, without a key ------------------------------------------------------------
+// ---- An unknown peer with its own address, without a key ----
 
 /// Opens connections as a client does, and answers each ACCEPT once, after a delay.
 class Sluggish {

@@ -309,8 +309,7 @@ TEST(IterationLearner, compute_gap__begins_as_the_last_silence_but_at_most_twice
   }
 }
 
-// ---- after a failure
-// -------------------------------------------------------------------------------------------------
+// ---- After a failure ----
 
 // Interrupts an iteration of `size` after 4 MB with a checkpoint of 20 s, so that the learner loses the size.
 void fail_once(Traffic& job, Bytes size) {

@@ -237,7 +237,7 @@ TEST(DpdkEndpoints, in_namespaces_of_their_threads__open_interfaces_there) {
   }));
 }
 
-// ---- opening again --------------------------------------------------------------------------------------------------
+// ---- Opening again ----
 
 std::size_t open_files() {
   std::size_t count = 0;
@@ -303,7 +303,7 @@ TEST(DpdkEndpoints, opened_again_beside_one_that_stays__do_it_no_harm) {
   }));
 }
 
-// ---- shared memory --------------------------------------------------------------------------------------------------
+// ---- Shared memory ----
 
 TEST(DpdkEndpoints, of_the_first_ones_memory__eight_have_room) {
   EXPECT_FINE(alone([] {

@@ -25,7 +25,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// ---- What works -----------------------------------------------------------------------------------------------------
+// ---- What works ----
 
 TEST(CVersion, tells__the_interface_and_the_project) {
   EXPECT_EQ(mltcp_version(), (1U << 16) + 4);
@@ -542,7 +542,7 @@ TEST(COptions, parameters__are_those_of_the_registry) {
   expect_opens(options);
 }
 
-// ---- Keys -----------------------------------------------------------------------------------------------------------
+// ---- Keys ----
 
 class CKeys : public CInterface {
  protected:

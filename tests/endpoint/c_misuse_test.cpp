@@ -23,7 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// ---- Structs --------------------------------------------------------------------------------------------------------
+// ---- Structs ----
 
 /// A struct of a later version, with additional members at its end.
 template <typename Struct>
@@ -139,7 +139,7 @@ TEST_F(CInterface, a_completion_of_a_wrong_size__leaves_the_operation_as_it_is) 
   EXPECT_EQ(mltcp_receive(left, here, &buffer, 1, 0, &options, &operation), MLTCP_INVALID);
 }
 
-// ---- Null pointers, and what is out of range ------------------------------------------------------------------------
+// ---- Null pointers, and what is out of range ----
 
 TEST_F(CInterface, null_pointers__are_invalid) {
   open_and_connect(MLTCP_ORDERED);
@@ -283,7 +283,7 @@ TEST(COptions, a_port_that_is_in_use__is_told) {
   mltcp_endpoint_destroy(second);
 }
 
-// ---- Addresses ------------------------------------------------------------------------------------------------------
+// ---- Addresses ----
 
 TEST_F(CInterface, blobs_that_are_none__are_refused) {
   open_both(options_of());
@@ -341,7 +341,7 @@ TEST_F(CInterface, an_endpoint_that_was_started_anew__is_another) {
   EXPECT_EQ(mltcp_accept(right, &none, nullptr, 0), MLTCP_UNSUPPORTED);
 }
 
-// ---- Handles that are gone ------------------------------------------------------------------------------------------
+// ---- Handles that are gone ----
 
 TEST_F(CInterface, after_close__operations_have_ended_and_calls_say_so) {
   open_and_connect(MLTCP_TAGGED);
@@ -422,7 +422,7 @@ TEST_F(CInterface, destroy_in_a_callback__is_fine) {
   end_of(left, sending);
 }
 
-// ---- Forks, and memory ----------------------------------------------------------------------------------------------
+// ---- Forks, and memory ----
 
 /// Runs `body` in a forked process and returns the result of `body`. Returns more than 255 if a signal killed the
 /// process.

@@ -59,7 +59,7 @@ inline OperationHandle receive_of(ConnectionKind kind, Endpoint& endpoint, Conne
                                          : receive_tagged(endpoint, connection, buffer, 1, kWholeTag, options);
 }
 
-// ---- in real time ----
+// ---- In real time ----
 
 constexpr Nanos kPatience{30'000'000'000};
 

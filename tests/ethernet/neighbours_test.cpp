@@ -144,7 +144,7 @@ TEST(Neighbours, vlan__is_written_and_heard) {
   expect_known(tagged6, b6, kMacB, 0_ns);
 }
 
-// ---- time ----
+// ---- Time ----
 
 TEST(Neighbours, find__asks_then_gives_up_and_asks_again_later) {
   Neighbours end(config_v4());
@@ -235,7 +235,7 @@ TEST(NeighboursDiscovery, a_known_one__is_asked_first_directly) {
   EXPECT_EQ(end.deadline(), 61_s);
 }
 
-// ---- next hops ----
+// ---- Next hops ----
 
 TEST(Neighbours, next_hop__is_the_neighbour_or_the_gateway) {
   auto config = config_v4();
@@ -296,7 +296,7 @@ TEST(Neighbours, find__asks_for_nothing_that_no_host_has) {
   EXPECT_EQ(Neighbours(config).find(v4(3), 0_ns).state, State::asked);
 }
 
-// ---- changes of entries ----
+// ---- Changes of entries ----
 
 TEST(NeighboursArp, claims__change_only_what_was_asked_for) {
   Neighbours end(config_v4());
@@ -414,7 +414,7 @@ TEST(Neighbours, stale_again_and_again__is_asked_once_a_retry) {
   EXPECT_EQ(end.counters().questions, 1u + 10u);
 }
 
-// ---- conflicts ----
+// ---- Conflicts ----
 
 TEST(NeighboursArp, a_conflict__is_counted_and_defended_every_ten_seconds) {
   Neighbours end(config_v4());
@@ -448,7 +448,7 @@ TEST(NeighboursDiscovery, a_conflict__is_counted_and_defended) {
   EXPECT_EQ(end.counters().conflicts, 3u);
 }
 
-// ---- hostile frames ----
+// ---- Hostile frames ----
 
 TEST(NeighboursArp, impossible_frames__are_counted_and_change_nothing) {
   Neighbours end(config_v4());

@@ -146,7 +146,7 @@ TEST_P(NeighboursOnAWire, a_third_party__redirects_no_host_that_did_not_ask) {
   EXPECT_EQ(a.counters().announcements, 1u);
 }
 
-// ---- configuration ----
+// ---- Configuration ----
 
 void expect_refused(const std::function<void(NeighbourConfig&)>& change, const std::string& word, bool ipv4 = true) {
   auto config = ipv4 ? config_v4() : config_v6();

@@ -30,7 +30,7 @@ def write(target, name, data):
     (folder / f"seed-{name}").write_bytes(data if isinstance(data, bytes) else data.encode())
 
 
-# ---- packets ----
+# ---- Packets ----
 
 
 HEADER_BYTES = 36
@@ -159,7 +159,7 @@ def shard():
           b"".join(unknown_peer(frame_data(1, n, 0, b"hello"), 0x40) for n in range(4)) + long_wait + plain)
 
 
-# ---- texts ----
+# ---- Texts ----
 
 
 def bare(toml):

@@ -52,7 +52,7 @@ class Lacking(Failed):
     """An error because a program or file is missing on this machine. The text says how to install what is missing."""
 
 
-# --- The kernel
+# ---- The kernel ----
 
 
 def cache_folder():
@@ -213,7 +213,7 @@ def module_order(kernel, names):
     return list(ordered.items())
 
 
-# --- Content of the guest
+# ---- Content of the guest ----
 
 
 class Archive:

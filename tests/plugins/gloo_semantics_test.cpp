@@ -573,7 +573,7 @@ TEST(Gloo, iterations__are_found_in_collectives_until_these_do_not_repeat) {
   });
 }
 
-// ---- set-up ---------------------------------------------------------------------------------------------------------
+// ---- Set-up ----
 
 TEST(Gloo, addresses__are_of_one_size_and_short) {
   const auto device = open_device(Transport::mltcp);

@@ -302,7 +302,7 @@ TEST(BlackHole, full_integrity__covers_probes) {
   expect_size(pair.c(), c, 1400);
 }
 
-// ---- losses that are no black hole ----------------------------------------------------------------------------------
+// ---- Losses that are no black hole ----
 
 TEST(NoBlackHole, random_loss__is_not_taken_for_one) {
   // With each seed, a few hundred packets are sent.
@@ -379,7 +379,7 @@ TEST(NoBlackHole, lost_probes__are_no_congestion) {
   EXPECT_EQ(after.persistent_congestions, before.persistent_congestions);
 }
 
-// ---- one connection, seen from inside -------------------------------------------------------------------------------
+// ---- One connection, seen from inside ----
 
 /// Returns a configuration with which a connection suspects a black hole at the third timeout. This timeout comes after
 /// a quarter of give_up_after.

@@ -232,7 +232,7 @@ TEST(BoundedEnd, idle_limit__ends_what_waits_for_a_peer_that_is_dead_whoever_spe
   victim.expect_ended(Kind::closed, Status::unreachable);
 }
 
-// ---- round trips that the peer stretches ----------------------------------------------------------------------------
+// ---- Round trips that the peer stretches ----
 
 /// A server whose client acknowledged a message after 9 s and has been silent since.
 struct Stretched : Pair {

@@ -170,7 +170,7 @@ TEST(CreditTold, lost__is_told_again_at_once_by_whatever_leaves_next) {
   }
 }
 
-// ---- the final credit -----------------------------------------------------------------------------------------------
+// ---- The final credit ----
 
 TEST(CreditTold, end_that_closes_without_credit__says_that_no_more_comes) {
   Buffers buffers({.credit = 0});

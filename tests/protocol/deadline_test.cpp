@@ -408,7 +408,7 @@ TEST(Deadline, of_a_job__its_count_of_open_messages_stays_right) {
   EXPECT_EQ(pair.c().job_progress(job)->tracker.bytes_ratio(), 1.0);
 }
 
-// ---- keep-alive and idle limit --------------------------------------------------------------------------------------
+// ---- Keep-alive and idle limit ----
 
 ConnectionConfig watching(Nanos keep_alive, Nanos idle_limit) {
   return config_with([&](ConnectionConfig& config) {

@@ -75,7 +75,7 @@ TEST(DeliveryRateSample, app_limited__until_all_is_delivered_that_was_under_way_
   EXPECT_FALSE(alone.sample().app_limited);
 }
 
-// ---- since a packet was sent ----------------------------------------------------------------------------------------
+// ---- Since a packet was sent ----
 
 TEST(SinceSent, in_flight_delivered_and_lost__are_those_of_the_newest_acknowledged_packet) {
   constexpr Bytes one = LoneConnection::kPacket;
@@ -101,7 +101,7 @@ TEST(SinceSent, in_flight_delivered_and_lost__are_those_of_the_newest_acknowledg
   EXPECT_EQ(flight.sample().lost_since_sent, flight.sample().lost_bytes) << "not those before";
 }
 
-// ---- pauses ---------------------------------------------------------------------------------------------------------
+// ---- Pauses ----
 
 TEST(IdleRestart, pause__longer_than_a_timeout_is_told) {
   for (const Nanos more : {0_ns, 1_ns}) {

@@ -115,8 +115,7 @@ TEST(FalseAck, honest_peer__is_told_by_close_who_has_acknowledged_in_its_name) {
   pair.expect_both_closed(Status::violation);
 }
 
-// ---- a peer that has sent a false ACK is held off
-// ------------------------------------------------------------------------
+// ---- A peer that has sent a false ACK is held off ----
 
 /// Ends the server's connection: a packet of its client acknowledges packets that were not sent.
 void send_false_ack(Pair& pair, ConnectionId s, bool has_tag = true) {
@@ -429,7 +428,7 @@ TEST(FalseAck, path_that_clears_marks__is_used_without_ecn_and_ends_nothing) {
   }
 }
 
-// ---- holes ----------------------------------------------------------------------------------------------------------
+// ---- Holes ----
 
 TEST(Holes, peer_that_leaves_them_everywhere__gets_no_more_than_the_budget) {
   constexpr Bytes budget = 64 * 1024;

@@ -321,7 +321,7 @@ TEST(Forgery, abort_that_the_peer_does_not_hear_of__acknowledges_no_byte_more) {
   EXPECT_EQ(pair.client().statuses(Kind::sent), Statuses{Status::unreachable});
 }
 
-// ---- one forged packet: no lasting effect --------------------------------------------------------------------------
+// ---- One forged packet: no lasting effect ----
 
 const auto ping = [](wire::Writer& w) { w.ping(); };
 

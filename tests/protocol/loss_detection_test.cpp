@@ -264,7 +264,7 @@ TEST(LossDetection, lost_packet__comes_again_as_far_as_it_is_missing) {
   EXPECT_EQ(alone.sent.back().find(FrameType::data)->data.length, rest.length);
 }
 
-// ---- the window -----------------------------------------------------------------------------------------------------
+// ---- The window ----
 
 TEST(SendWindow, packets__leave_until_a_full_one_would_not_fit) {
   LoneConnection alone({.window = 5.0 * LoneConnection::kPacket});

@@ -216,7 +216,7 @@ TEST(Probe, nothing_in_flight__has_no_timeout) {
   EXPECT_EQ(flight.connection.next_deadline(), Nanos::never());
 }
 
-// ---- waiting for credit ---------------------------------------------------------------------------------------------
+// ---- Waiting for credit ----
 
 TEST(CreditProbe, sender_without_credit__asks_every_second) {
   LoneConnection alone({.credit = 1});

@@ -483,7 +483,7 @@ TEST(Proof, known_ids__do_not_get_an_address_beyond_its_share) {
   EXPECT_EQ(pair.s().stats().connections, 0u) << "none of them has answered ACCEPT";
 }
 
-// ---- used cookies, and places for new connections -------------------------------------------------------------------
+// ---- Used cookies, and places for new connections ----
 
 TEST(Proof, cookie_that_was_used__gets_no_second_connection_but_another_cookie) {
   Pair pair({}, {}, 50_us, {}, with_half_open(8));

@@ -36,7 +36,7 @@ auto data(std::uint32_t offset, std::uint32_t bytes, bool last = false, std::uin
   };
 }
 
-// ---- new packets and duplicates -------------------------------------------------------------------------------------
+// ---- New packets and duplicates ----
 
 class ReceptionTest : public testing::Test {
  protected:
@@ -109,7 +109,7 @@ TEST_F(ReceptionTest, what_the_sender_has_forgotten__is_taken_again) {
   EXPECT_EQ(receiver.stats().duplicate_packets, 0u);
 }
 
-// ---- acknowledgements -----------------------------------------------------------------------------------------------
+// ---- Acknowledgements ----
 
 TEST_F(ReceptionTest, acknowledgement__of_every_second_packet_or_after_the_delay) {
   const Nanos begin = receiver.now;
@@ -212,7 +212,7 @@ TEST_F(ReceptionTest, hops__are_of_the_packet_with_the_largest_number) {
   EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.hops, 3);
 }
 
-// ---- ECN ------------------------------------------------------------------------------------------------------------
+// ---- ECN ----
 
 TEST(Reception, codepoints__are_counted_and_a_change_of_marking_told_at_once) {
   Receiver receiver(patient(64));
@@ -251,7 +251,7 @@ TEST_F(ReceptionTest, marked_bytes__are_those_of_the_whole_packet_wherever_its_p
   EXPECT_EQ(receiver.sent.back().find(FrameType::ack)->ack.ecn.ce_bytes, 2 * front.size() + 150);
 }
 
-// ---- before the connection is open ---------------------------------------------------------------------------------
+// ---- Before the connection is open ----
 
 TEST(Reception, connecting__takes_nothing_but_a_valid_accept_or_a_refusal) {
   LoneConnection alone({.start = LoneConnection::Start::connecting});
@@ -297,7 +297,7 @@ TEST_F(ReceptionTest, credit__is_acknowledged) {
   EXPECT_EQ(receiver.answers(), 1u);
 }
 
-// ---- forged frames --------------------------------------------------------------------------------------------------
+// ---- Forged frames ----
 
 /// A receiver with buffers for two messages that has sent all acknowledgements.
 struct Buffers : Receiver {

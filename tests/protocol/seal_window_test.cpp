@@ -16,7 +16,7 @@ using security::JobKey;
 using security::packet_key;
 using Key = std::shared_ptr<const PacketKey>;
 
-// ---- numbers that were received -------------------------------------------------------------------------------------
+// ---- Numbers that were received ----
 
 TEST(SealWindow, reordering__is_taken_for_no_replay) {
   const ConnectionConfig config = keyed({packet_key(JobKey::generate())});
@@ -124,7 +124,7 @@ TEST(SealWindow, connect_that_comes_again_for_want_of_an_answer__is_answered) {
   EXPECT_EQ(pair.s().stats().replayed_packets, 0u);
 }
 
-// ---- keys -----------------------------------------------------------------------------------------------------------
+// ---- Keys ----
 
 TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
   const Key key = packet_key(JobKey::generate(), security::Protection::encrypt, 16);
@@ -158,7 +158,7 @@ TEST(SealWindow, end_that_only_acknowledges__changes_its_keys_again_and_again) {
   EXPECT_EQ(pair.s().stats().forged_packets + pair.c().stats().forged_packets, 0u);
 }
 
-// ---- peers that do not know the connection --------------------------------------------------------------------------
+// ---- Peers that do not know the connection ----
 
 /// Hosts A and B are connected. Host C has the same key, and answers any packet that the test relays to it.
 class Job : public TestNetwork {

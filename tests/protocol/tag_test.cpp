@@ -88,7 +88,7 @@ TEST(Tag, of_each_connection__is_another) {
   EXPECT_EQ(tags.size(), 40u);
 }
 
-// ---- RESET ----------------------------------------------------------------------------------------------------------
+// ---- RESET ----
 
 TEST_F(ResetConnected, restarted_peer__is_noticed_in_a_round_trip) {
   pair.server().shard = std::make_unique<Shard>(pair.server(), ShardConfig{});
@@ -266,7 +266,7 @@ TEST(Reset, earlier_connection__its_packets_are_dropped) {
   EXPECT_EQ(pair.c().stats(c)->retransmitted_packets, 0u);
 }
 
-// ---- the table of peers ---------------------------------------------------------------------------------------------
+// ---- The table of peers ----
 
 /// The hash that an earlier version used. Every peer can compute it.
 struct OpenHash {

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ---- sweep ----
+// ---- Sweep ----
 
 class SweepCommand : public Command {
  protected:
@@ -148,7 +148,7 @@ TEST_F(SweepCommand, sweep__refuses_options) {
   EXPECT_FALSE(fs::exists(folder_ / "e.sweep")) << "nothing is made before everything is checked";
 }
 
-// ---- cluster ----
+// ---- Cluster ----
 
 TEST_F(Command, cluster__prints_a_table_and_writes_results) {
   put("c.toml",

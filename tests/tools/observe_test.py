@@ -165,7 +165,7 @@ class Observed(unittest.TestCase):
     def top(self):
         return json.loads(self.run_program("top", "--json").stdout)
 
-    # ---- captures of mltcp run --------------------------------------------------------------------------------------
+    # ---- Captures of mltcp run ----
 
     def test_run__every_packet_is_dissected_and_right(self):
         said = self.run_program("run", "short.toml", "--policy", "mltcp", "--pcap", "run.pcapng").stdout
@@ -263,7 +263,7 @@ size = "100 kB"
         said = self.run_program("inspect", "bad.pcapng", status=2).stderr
         self.assertRegex(said, r"^mltcp: bad.pcapng: block \d+ has two different lengths; the file is damaged, so capture again\n$")
 
-    # ---- gen over the kernel's sockets ------------------------------------------------------------------------------
+    # ---- Gen over the kernel's sockets ----
 
     def start_gen(self, *words):
         """Starts a coordinator and three hosts on the loopback. The first host gets `words` as additional arguments.
@@ -327,7 +327,7 @@ size = "100 kB"
         self.assertEqual(
             said, f"mltcp: --metrics: cannot listen on 127.0.0.1:{port} (Address already in use); give another port\n")
 
-    # ---- endpoints --------------------------------------------------------------------------------------------------
+    # ---- Endpoints ----
 
     def test_endpoint__by_the_environment(self):
         port = free_port()
@@ -369,7 +369,7 @@ size = "100 kB"
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(expected, done.stderr)
 
-    # ---- a switch ---------------------------------------------------------------------------------------------------
+    # ---- A switch ----
 
     def test_switch__frames_of_both_ports(self):
         doctor = subprocess.run([PROGRAM, "switch", "--help"], capture_output=True, text=True)
@@ -467,7 +467,7 @@ wait $switch
             self.assertIn('mltcp_claims_overstated{job="7"} 1\n', answer)
             self.assertIn('mltcp_claims_overstated{job="8"} 0\n', answer)
 
-    # ---- top on a terminal ------------------------------------------------------------------------------------------
+    # ---- Top on a terminal ----
 
     def start_top(self, *words):
         """Starts mltcp top on a terminal of 80 columns and 24 lines. Returns the process number, the terminal's file

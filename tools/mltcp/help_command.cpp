@@ -39,7 +39,7 @@ void write_manual(const CommandLine& line, const std::filesystem::path& folder) 
   }
 }
 
-// ---- Which programs find the written files --------------------------------------------------------------------------
+// ---- Which programs find the written files ----
 
 namespace fs = std::filesystem;
 

@@ -20,7 +20,7 @@ bool takes_file(const OptionDescription& option) {
          option.value.ends_with(".toml") || option.value.ends_with(".json");
 }
 
-// ---- Manual pages ---------------------------------------------------------------------------------------------------
+// ---- Manual pages ----
 
 /// Returns the text for roff: no line begins with a control character, and readers can copy its hyphens.
 std::string roff(std::string_view text) {
@@ -86,7 +86,7 @@ void write_options(const CommandDescription& command, std::string& page) {
   }
 }
 
-// ---- Shells ---------------------------------------------------------------------------------------------------------
+// ---- Shells ----
 
 /// Returns the word, quoted for bash and zsh.
 std::string shell_quoted(std::string_view text) {

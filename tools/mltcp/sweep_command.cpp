@@ -67,7 +67,7 @@ void add_options(Options& options, SweepArguments& arguments) {
   options.add("--csv", arguments.csv, "Write the table with all numbers to this file as CSV; - is standard output");
 }
 
-// ---- shards ----
+// ---- Shards ----
 
 struct Shard {
   std::uint32_t number = 1;  // counted from 1
@@ -133,7 +133,7 @@ Shard shard_from(const std::string& text) {
   return {*number, *of};
 }
 
-// ---- the command ----
+// ---- The command ----
 
 // Returns a fingerprint of this program. Another build might measure other values, so records are valid for one build.
 std::string build_of_this_program() {

@@ -66,7 +66,7 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// ---- contents of each section ----
+// ---- Contents of each section ----
 
 Section processes_section(const std::vector<TopProcess>& processes) {
   Section section{{"PROCESS", "PID", "UP", "JOBS", "CONNS", "POLICY"}, 1, {}};
@@ -201,7 +201,7 @@ Section claims_section(const std::vector<TopProcess>& processes) {
   return section;
 }
 
-// ---- lines ----
+// ---- Lines ----
 
 void order(Section& section, TopSort sort) {
   std::ranges::stable_sort(section.rows, [&](const Row& a, const Row& b) {

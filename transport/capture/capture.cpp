@@ -64,7 +64,7 @@ struct Capture::Inside {
   Capture::Summary summary;
 };
 
-// ---- an interface ---------------------------------------------------------------------------------------------------
+// ---- An interface ----
 
 Tap::Tap(Capture& capture, std::uint32_t number, const Address& own, std::size_t ring_bytes)
     : capture_(capture),
@@ -125,7 +125,7 @@ void Tap::frame(Way way, std::span<const std::byte> first, std::size_t frame_byt
   put(record, first, {});
 }
 
-// ---- the capture ----------------------------------------------------------------------------------------------------
+// ---- The capture ----
 
 Capture::Capture(const CaptureOptions& options, std::function<Nanos()> virtual_time)
     : options_(options),

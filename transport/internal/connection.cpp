@@ -263,7 +263,7 @@ ConnectionStats Connection::stats() const {
   return all;
 }
 
-// ---- time limits ----------------------------------------------------------------------------------------------------
+// ---- Time limits ----
 
 Nanos Connection::next_deadline() const {
   if (state_ == State::dead) return Nanos(0);

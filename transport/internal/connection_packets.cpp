@@ -61,7 +61,7 @@ bool is_accept(wire::Reader look) {
 
 }  // namespace
 
-// ---- receiving ------------------------------------------------------------------------------------------------------
+// ---- Receiving ----
 
 void Connection::on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now) {
   // Check this first, because the tag of a sealed connection is not secret and proves nothing.
@@ -391,7 +391,7 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
   push(completion);
 }
 
-// ---- acknowledgements -----------------------------------------------------------------------------------------------
+// ---- Acknowledgements ----
 
 bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   if (sent_.is_false_ack(frame, acks_ahead_, [this](const Chunk& chunk) { requeue(chunk); })) [[unlikely]] {
@@ -641,7 +641,7 @@ void Connection::on_lost_chunk(const Chunk& chunk, Nanos now) {
   on_size_verdict(mtu_.on_probe_lost(chunk.length, static_cast<std::uint8_t>(chunk.offset), now));
 }
 
-// ---- sending --------------------------------------------------------------------------------------------------------
+// ---- Sending ----
 
 Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, BuiltPacket& packet) {
   if (state_ == State::dead) return Blocked::nothing;

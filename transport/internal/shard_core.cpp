@@ -469,7 +469,7 @@ std::size_t ShardCore::take_completions(std::span<Completion> out) {
   return count;
 }
 
-// ---- the work of one poll -------------------------------------------------------------------------------------------
+// ---- The work of one poll ----
 
 Nanos ShardCore::poll(Nanos at) {
   const Nanos now = advance(at);

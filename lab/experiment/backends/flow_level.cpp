@@ -228,7 +228,7 @@ class FlowLevelCluster::State {
   std::vector<const FlowJob*> recorded_;  // the jobs whose flows are recorded
 };
 
-// ---- Set-up ---------------------------------------------------------------------------------------------------------
+// ---- Set-up ----
 
 FlowLevelCluster::JobId FlowLevelCluster::State::add_job(JobSpec spec) {
   const auto refuse = [&](const std::string& why) {
@@ -438,7 +438,7 @@ void FlowLevelCluster::State::remove(JobId id) {
   --alive_;
 }
 
-// ---- Plans and results ----------------------------------------------------------------------------------------------
+// ---- Plans and results ----
 
 PlanState FlowLevelCluster::State::FlowJob::set_plan(const PhasePlan& plan) {
   Nanos lead = Nanos::never();
@@ -492,7 +492,7 @@ JobResult FlowLevelCluster::State::FlowJob::result() const {
   return result;
 }
 
-// ---- Time -----------------------------------------------------------------------------------------------------------
+// ---- Time ----
 
 bool FlowLevelCluster::State::run(Nanos until, const std::function<bool()>& stop) {
   for (;;) {

@@ -187,7 +187,7 @@ class ClusterReader : public SettingsReader {
     if (const auto value = find(keys, item.key, "bytes_per_parameter")) gpu_.bytes_per_parameter = factor(*value, 16);
   }
 
-  // ---- types ----
+  // ---- Types ----
 
   /// Returns a list of numbers, written as an array or as a single whole number.
   std::vector<std::uint32_t> numbers(const Item& item, std::int64_t min, std::int64_t max) const {
@@ -378,7 +378,7 @@ class ClusterReader : public SettingsReader {
     return Nanos(std::llround(static_cast<double>(time.count) * experiment_.time_scale));
   }
 
-  // ---- arrivals ----
+  // ---- Arrivals ----
 
   void read_arrivals(const Item& item, const TypeDefaults& defaults) {
     const toml::table& keys = *item.node->as_table();
@@ -642,7 +642,7 @@ class ClusterReader : public SettingsReader {
     return static_cast<std::uint32_t>(experiment_.types.size() - 1);
   }
 
-  // ---- checks of the whole file ----
+  // ---- Checks of the whole file ----
 
   void check_work(const Item& item) const {
     const auto too_long = [&](const JobType& type, const workload::Job& job, std::uint32_t iterations) {

@@ -106,7 +106,7 @@ Nanos isolated_period(const ClusterExperiment& experiment, const Kind& kind) {
   return times[2];
 }
 
-// ---- one run --------------------------------------------------------------------------------------------------------
+// ---- One run ----
 
 /// One run: one scheme with one seed, from the first arrival to the end of the last job.
 class ClusterRunner {

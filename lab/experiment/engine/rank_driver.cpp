@@ -246,7 +246,7 @@ class RankDriver::Team final : public Iterations, private IterationEngine::Carri
   std::array<std::vector<Bytes>, 2> undelivered_;  ///< undelivered bytes: [iteration % 2][operation]
 };
 
-// ---- Set-up ---------------------------------------------------------------------------------------------------------
+// ---- Set-up ----
 
 std::shared_ptr<const Payload> RankDriver::make_payload(const JobSpec& spec) {
   return std::make_shared<const Payload>(spec.seed + spec.number, kSegmentBytes);
@@ -405,7 +405,7 @@ void RankDriver::fail_connection(std::uint32_t peer, std::optional<Status> statu
                        status == Status::unreachable);
 }
 
-// ---- Completions ----------------------------------------------------------------------------------------------------
+// ---- Completions ----
 
 bool RankDriver::take_completions(Nanos now) {
   bool any = false;
@@ -491,7 +491,7 @@ void RankDriver::connect_again(Nanos now) {
   }
 }
 
-// ---- Accepted connections -------------------------------------------------------------------------------------------
+// ---- Accepted connections ----
 
 void RankDriver::on_accepted(ConnectionId connection, Nanos now) {
   if (receiver_ && open_ < connections_) {
@@ -595,7 +595,7 @@ void RankDriver::on_sent(Channel& channel, Flow& flow, const Completion& complet
   post_sends(channel, flow);
 }
 
-// ---- Messages -------------------------------------------------------------------------------------------------------
+// ---- Messages ----
 
 Bytes RankDriver::share_of(const Operation& operation, const Channel& channel, const Flow& flow) {
   const Bytes flows = channel.flows.size();
@@ -657,7 +657,7 @@ void RankDriver::post_receives(Channel& channel, Flow& flow) {
   }
 }
 
-// ---- Iterations -----------------------------------------------------------------------------------------------------
+// ---- Iterations ----
 
 Nanos RankDriver::poll(Nanos now) {
   connect_again(now);
@@ -697,7 +697,7 @@ void RankDriver::send(std::uint32_t operation, std::optional<Rate> rate) {
   for (Flow& flow : channel.flows) post_sends(channel, flow);
 }
 
-// ---- Results --------------------------------------------------------------------------------------------------------
+// ---- Results ----
 
 std::uint64_t RankDriver::retransmitted_packets() const {
   std::uint64_t packets = 0;
@@ -778,7 +778,7 @@ void RankDriver::read_states(std::span<ConnectionState> states) const {
     for (const Flow& flow : channel.flows) read_state(shard_, flow.connection, job_id_, states[number++]);
 }
 
-// ---- Within one process ---------------------------------------------------------------------------------------------
+// ---- Within one process ----
 
 JobDriver::JobDriver(JobNetwork& network, const JobSpec& spec, bool apart) : network_(network), spec_(spec) {
   const auto payload = spec.real_payload ? RankDriver::make_payload(spec_) : nullptr;

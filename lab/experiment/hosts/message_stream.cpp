@@ -156,7 +156,7 @@ void wait_for(const std::vector<int>& files, Nanos limit) {
   poll(wanted.data(), wanted.size(), static_cast<int>(std::clamp<std::int64_t>(limit.count / 1'000'000, 0, 1000)));
 }
 
-// ---- MessageStream --------------------------------------------------------------------------------------------------
+// ---- MessageStream ----
 
 MessageStream::MessageStream(int file, const StreamKey& key)
     : file_(file), seal_(key == nullptr ? nullptr : std::make_unique<security::SealedMessages>(*key, false)) {
@@ -325,7 +325,7 @@ std::string MessageStream::peer() const {
   return text.data();
 }
 
-// ---- StreamListener -------------------------------------------------------------------------------------------------
+// ---- StreamListener ----
 
 StreamListener::StreamListener(const StreamAddress& address, const StreamRole& role, StreamKey key)
     : address_(address), key_(std::move(key)) {

@@ -30,7 +30,7 @@ constexpr int kChartHeight = 240;
 
 std::string bold(const std::string& name) { return fmt::format("<b>{}</b>", escaped(name)); }
 
-// ---- summary ----
+// ---- Summary ----
 
 std::string alarms(const View& view) {
   const auto& results = view.results;
@@ -181,7 +181,7 @@ std::string facts(const View& view) {
   return "<dl class=\"facts\">" + out + "</dl>\n";
 }
 
-// ---- charts ----
+// ---- Charts ----
 
 std::string jobs_legend(const View& view) {
   std::string out;

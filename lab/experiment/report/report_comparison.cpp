@@ -183,7 +183,7 @@ std::string tiles(const std::vector<Policy>& policies) {
   return "<p class=\"tiles-note\">The results of B, compared with A:</p>\n<ul class=\"tiles\">" + out + "</ul>\n";
 }
 
-// ---- origin of A and B ----
+// ---- Origin of A and B ----
 
 struct Trait {
   std::string name;
@@ -333,7 +333,7 @@ std::string identity(const NamedResults& a, const NamedResults& b) {
          (same.empty() ? "" : fmt::format("<p>The same in both: {}.</p>\n", fmt::join(same, " · ")));
 }
 
-// ---- equal files ----
+// ---- Equal files ----
 
 bool same_measurements(const Results& a, const Results& b) {
   const auto same_job = [](const JobResult& x, const JobResult& y) {

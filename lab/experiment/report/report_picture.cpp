@@ -102,7 +102,7 @@ std::vector<std::size_t> chosen_runs(const View& view, const std::vector<std::st
   return chosen;
 }
 
-// ---- use of the link ----
+// ---- Use of the link ----
 
 struct Panel {
   std::size_t run = 0;
@@ -310,7 +310,7 @@ std::string usage_picture(const View& view, const std::vector<std::string>& poli
   return svg.file();
 }
 
-// ---- slow-downs ----
+// ---- Slow-downs ----
 
 std::string iterations_picture(const View& view, const std::vector<std::string>& policies) {
   PolicyLines all = policy_lines(view, kColumns);

@@ -222,7 +222,7 @@ TimeSpan common_span(const Run& run) {
   return span;
 }
 
-// ---- writing ----
+// ---- Writing ----
 
 namespace {
 
@@ -257,7 +257,7 @@ void write_json(const Results& results, std::ostream& out) {
   out << '\n';
 }
 
-// ---- reading ----
+// ---- Reading ----
 
 namespace {
 

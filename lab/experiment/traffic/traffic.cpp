@@ -210,7 +210,7 @@ void Traffic::restart(Host& host) {
   start(host);
 }
 
-// ---- steps ----------------------------------------------------------------------------------------------------------
+// ---- Steps ----
 
 Nanos Traffic::poll(Host& host, Nanos now) {
   now_ = std::max(now_, now);
@@ -342,7 +342,7 @@ void Traffic::bind(Host& host, ConnectionId id, const Completion& completion, st
   ++counts_.connections;
 }
 
-// ---- phases ---------------------------------------------------------------------------------------------------------
+// ---- Phases ----
 
 void Traffic::go_to(Phase phase) {
   phase_ = phase;
@@ -551,7 +551,7 @@ void Traffic::expect_nothing_left() {
   }
 }
 
-// ---- what programs do -----------------------------------------------------------------------------------------------
+// ---- What programs do ----
 
 void Traffic::act(Host& host) {
   if (random_.chance(restarting_)) return restart(host);
@@ -684,7 +684,7 @@ void Traffic::act_on_job(Host& host, ConnectionId id) {
   }
 }
 
-// ---- for people -----------------------------------------------------------------------------------------------------
+// ---- For people ----
 
 TrafficCounts Traffic::counts() const {
   TrafficCounts counts = counts_;

@@ -380,7 +380,7 @@ class ChakraReader {
   bool device_ = false;
 };
 
-// ---- Protocol Buffers
+// ---- Protocol Buffers ----
 
 /// Reads a varint at the beginning of `bytes`. Returns its length in bytes, or 0 if it is incomplete or invalid.
 std::size_t varint(std::string_view bytes, std::uint64_t& value) {
@@ -576,7 +576,7 @@ PartialGraph read_chakra(TraceInput& input, const TraceOptions&) {
   return reader.finish();
 }
 
-// ---- JSON
+// ---- JSON ----
 
 constexpr std::string_view kGraphKey = "workload_graph";
 

@@ -132,7 +132,7 @@ class FlightRecorderReader {
     builder_.fail(fmt::format("{}: {}", place_(), cause), kDumpAgain);
   }
 
-  // ---- groups ----
+  // ---- Groups ----
 
   std::size_t group_named(std::string_view name) {
     const auto [at, added] = group_of_.try_emplace(std::string(name), groups_.size());
@@ -183,7 +183,7 @@ class FlightRecorderReader {
     return ranks;
   }
 
-  // ---- entries ----
+  // ---- Entries ----
 
   static std::optional<std::int64_t> number(const rapidjson::Value& entry, const char* key) {
     std::int64_t value = 0;
@@ -362,7 +362,7 @@ class FlightRecorderReader {
     return all;
   }
 
-  // ---- the graph ----
+  // ---- The graph ----
 
   /// Returns S of collective.h, given the sizes of a rank's input and output. `ranks` is the size of the group; 0 if
   /// unknown.

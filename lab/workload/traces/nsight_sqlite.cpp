@@ -159,7 +159,7 @@ class NsightReader {
   }
 
  private:
-  // ---- tables ----
+  // ---- Tables ----
 
   void read_texts() {
     database_.each("StringIds", {"id", "value"}, [&](const Database::Row& row) {
@@ -320,7 +320,7 @@ class NsightReader {
     return at->second;
   }
 
-  // ---- payloads ----
+  // ---- Payloads ----
 
   struct Field {
     std::string name;
@@ -399,7 +399,7 @@ class NsightReader {
     return payload;
   }
 
-  // ---- communicators ----
+  // ---- Communicators ----
 
   void learn(const Payload& payload) {
     if (!payload.ranks || *payload.ranks < 1 || *payload.ranks > kHighestRank) return;
@@ -461,7 +461,7 @@ class NsightReader {
     return details;
   }
 
-  // ---- steps ----
+  // ---- Steps ----
 
   void find_steps() {
     std::map<std::pair<std::string, std::int64_t>, std::vector<const Range*>> by_stem;
@@ -495,7 +495,7 @@ class NsightReader {
     }
   }
 
-  // ---- calls and kernels ----
+  // ---- Calls and kernels ----
 
   struct Launched {
     std::int64_t at = 0;

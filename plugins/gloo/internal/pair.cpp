@@ -78,7 +78,7 @@ void Pair::check_usable() const {
   enforce(state_ == State::connected, context_.who() + " is not connected to " + name() + "; call connect() first");
 }
 
-// ---- connecting -----------------------------------------------------------------------------------------------------
+// ---- Connecting ----
 
 void Pair::connect(const std::vector<char>& bytes) {
   const PairAddress peer = parse_pair_address(bytes);
@@ -188,7 +188,7 @@ void Pair::setSync(bool enable, bool busy_poll) {
   polls_ = enable && busy_poll;
 }
 
-// ---- closing and failing --------------------------------------------------------------------------------------------
+// ---- Closing and failing ----
 
 void Pair::close() {
   Context::Lock lock(context_.mutex());
@@ -271,7 +271,7 @@ void Pair::fail_waiters() {
   for (Buffer* const buffer : buffers_) buffer->fail(error_);
 }
 
-// ---- sends and receives ---------------------------------------------------------------------------------------------
+// ---- Sends and receives ----
 
 void Pair::send(::gloo::transport::UnboundBuffer* buffer, std::uint64_t tag, std::size_t offset, std::size_t bytes) {
   buffer->send(rank_, tag, offset, bytes);
@@ -374,7 +374,7 @@ void Pair::on_receive_ready(std::uint64_t number, std::uint64_t id) {
   post_send(pending, number, id);
 }
 
-// ---- bound buffers --------------------------------------------------------------------------------------------------
+// ---- Bound buffers ----
 
 std::unique_ptr<::gloo::transport::Buffer> Pair::createSendBuffer(int number, void* memory, std::size_t bytes) {
   const Context::Lock lock(context_.mutex());

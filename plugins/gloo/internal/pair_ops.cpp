@@ -12,7 +12,7 @@
 namespace gloo::transport::mltcp {
 namespace ep = ::mltcp::endpoint;
 
-// ---- operations -----------------------------------------------------------------------------------------------------
+// ---- Operations ----
 
 Op& Pair::take_op(Op::Kind kind) {
   if (spare_.empty()) {
@@ -228,7 +228,7 @@ void Pair::on_write_received(const Op& op, const ep::Completion& completion) {
   advance_writes();
 }
 
-// ---- control messages -----------------------------------------------------------------------------------------------
+// ---- Control messages ----
 
 void Pair::queue(const Record& record, std::span<const std::byte> data) {
   append_record(outbox_, record, data);
@@ -315,7 +315,7 @@ bool Pair::take(const Record& record, std::span<const std::byte> data) {
   return false;
 }
 
-// ---- destroyed buffers ----------------------------------------------------------------------------------------------
+// ---- Destroyed buffers ----
 
 bool Pair::refers_to(const UnboundBuffer& buffer) const {
   return std::any_of(active_.begin(), active_.end(), [&](const Op* op) { return op->unbound == &buffer; });

@@ -57,7 +57,7 @@ double later_slowdown(const Run& run) {
   return sum / static_cast<double>(run.jobs.size());
 }
 
-// ---- against packets ------------------------------------------------------------------------------------------------
+// ---- Against packets ----
 
 TEST(FlowLevel, isolated__agrees_with_packets_within_seven_thousandths) {
   const std::string few = "iterations = 4\npolicies = [\"fair\"]\n";
@@ -223,7 +223,7 @@ TEST(FlowLevel, run__refuses_what_flows_lack_of_callers_too) {
   EXPECT_THROW(run_experiment(experiment, *make_flow_datapath()), InputError);
 }
 
-// ---- jobs that come and go ------------------------------------------------------------------------------------------
+// ---- Jobs that come and go ----
 
 /// Returns a network with one link of 1 Gbps and no round-trip time. Each payload byte uses 1514/1424 bytes of the
 /// link.
@@ -412,7 +412,7 @@ TEST(FlowLevelCluster, add_job__refuses_bad_input) {
   EXPECT_EQ(cluster.jobs(), 0U);
 }
 
-// ---- jobs that nothing separates ------------------------------------------------------------------------------------
+// ---- Jobs that nothing separates ----
 
 std::vector<std::string> warnings(const std::string& more_of_b, const std::string& policies = "[\"fair\", \"mltcp\"]") {
   const std::string job = "compute = \"60 ms\"\ncommunicate = \"5 MB\"\n";

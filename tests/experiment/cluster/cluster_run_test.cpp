@@ -395,7 +395,7 @@ TEST(ClusterRun, run_cluster__jobs_that_outlast_the_clock_are_refused) {
   EXPECT_THAT(refusal_of([&] { return run_cluster(experiment); }), AllOf(StartsWith("c.toml: "), HasSubstr("years")));
 }
 
-// ---- input of the scheduler ---------------------------------------------------------------------------------------
+// ---- Input of the scheduler ----
 
 TEST(ClusterRun, demand_of__phases_become_bursts) {
   workload::Job job;
@@ -423,7 +423,7 @@ TEST(ClusterRun, demand_of__what_overlaps_waits_for_the_link) {
                                                          scheduler::Burst{ms * 5, ms * 7, Rate(4'000'000'000)}));
 }
 
-// ---- results ------------------------------------------------------------------------------------------------------
+// ---- Results ----
 
 ClusterResults by_hand() {
   ClusterResults results;

@@ -194,7 +194,7 @@ TEST(RankDriver, barrier__takes_one_connection_to_each_rank) {
   EXPECT_EQ(job.rank(0).progress().sent % kMegabyte, 0U) << "barriers don't count";
 }
 
-// ---- the engine alone -----------------------------------------------------------------------------------------------
+// ---- The engine alone ----
 
 /// Records the iterations and operations that begin.
 class Noting final : public IterationEngine::Carrier {

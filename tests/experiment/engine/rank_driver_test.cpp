@@ -502,7 +502,7 @@ TEST(RankDriver, peer_that_refuses__ends_in_one_clear_error) {
   }
 }
 
-// ---- Unknown peers --------------------------------------------------------------------------------------------------
+// ---- Unknown peers ----
 
 /// Several datapaths on one host, which all send from the host's address. A received packet goes to the datapath that
 /// has the packet's connection. If no datapath has this connection, the packet goes to all datapaths.

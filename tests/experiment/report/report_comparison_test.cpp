@@ -6,7 +6,7 @@ namespace {
 
 using namespace testing_results;
 
-// ---- comparing ----
+// ---- Comparing ----
 
 std::string compared(const Results& a, const Results& b) { return render_comparison({"a.json", &a}, {"b.json", &b}); }
 

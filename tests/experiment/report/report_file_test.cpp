@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing_results;
 
-// ---- files of other commands ----
+// ---- Files of other commands ----
 
 std::string refusal(const std::string& text) {
   return message_of<InputError>([&] { parse_report_file(text, "r.json"); });

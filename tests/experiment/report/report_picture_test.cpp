@@ -6,7 +6,7 @@ namespace {
 
 using namespace testing_results;
 
-// ---- pictures ----
+// ---- Pictures ----
 
 // Returns the first syntax error in a document of tags, quoted attributes and text, or "" if the document is
 // well-formed.

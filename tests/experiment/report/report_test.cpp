@@ -176,7 +176,7 @@ TEST(Report, one_job__has_nothing_to_interleave_with) {
   EXPECT_THAT(page, Not(HasSubstr("interleaved from the start")));
 }
 
-// ---- the summary ----
+// ---- The summary ----
 
 TEST(Report, lead__worse_is_told_as_loudly_as_better) {
   const std::string better = render_report(two_policies(0.9));
@@ -249,7 +249,7 @@ TEST(Report, footer__tells_where_the_results_come_from) {
   EXPECT_FALSE(has(two_jobs_page(), "<details><summary>The machine"));
 }
 
-// ---- many jobs ----
+// ---- Many jobs ----
 
 TEST(Report, nine_jobs__have_a_heat_map_and_no_colours_of_their_own) {
   const std::string eight = render_report(many_jobs(8));
@@ -374,7 +374,7 @@ TEST(Report, long_runs__joined_iterations_keep_their_mean_least_and_most) {
   EXPECT_TRUE(has(data, "\"v\":[2.0,2.0,"));
 }
 
-// ---- hosts, links, ranks ----
+// ---- Hosts, links, ranks ----
 
 TEST(Report, hosts__show_when_jobs_communicate_by_their_own_clocks) {
   const Results results = on_hosts();

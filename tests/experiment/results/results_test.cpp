@@ -129,7 +129,7 @@ std::string problem_of(const std::string& text) {
   return refusal_of([&] { return parse_json(text, "r.json"); });
 }
 
-// ---- statistics ----
+// ---- Statistics ----
 
 TEST(IterationStats, none__all_zero) {
   const IterationStats stats = iteration_stats({});
@@ -295,7 +295,7 @@ TEST(InterleavedFrom, real_time__always_slow_is_never) {
   EXPECT_THAT(interleaved_from(jobs, InterleaveRule::real_time()), Each(std::nullopt));
 }
 
-// ---- overlap ----
+// ---- Overlap ----
 
 TEST(OverlapShare, bins__shared_over_busy) {
   Usage usage;

@@ -450,7 +450,7 @@ TEST(Runner, start_jitter__draws_starts_from_the_seed) {
   EXPECT_EQ(drawn.size(), 8U) << "every job and seed has a start of its own";
 }
 
-// ---- progress and interruption ----
+// ---- Progress and interruption ----
 
 TEST(Runner, progress__is_by_bytes_and_never_falls) {
   Experiment experiment = two_jobs(R"(["fair", "mltcp"])", 20);

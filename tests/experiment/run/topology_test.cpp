@@ -325,8 +325,7 @@ TEST(Topology, virtual_time__is_the_same_bit_for_bit_from_the_same_seed) {
   EXPECT_EQ(parse_json(first, "t.json").runs[0].links.size(), 8U + 6 + 8 + 6);
 }
 
-// ---- Every kind of topology
-// ------------------------------------------------------------------------------------------
+// ---- Every kind of topology ----
 
 constexpr const char* kMixedLinks =
     "from,to,rate,delay,direction\n"

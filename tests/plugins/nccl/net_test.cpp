@@ -108,8 +108,7 @@ void transfer(Loaded& loaded, std::size_t size) {
                           [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
-// ---- Every version
-// -----------------------------------------------------------------------------------------------------
+// ---- Every version ----
 
 class Version : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Net, Version, testing::Values(7, 8, 9, 10, 11),
@@ -160,8 +159,7 @@ TEST(Library, newest_table__is_found_first) {
   EXPECT_EQ(library.newest_net(6), nullptr);
 }
 
-// ---- Messages
-// ----------------------------------------------------------------------------------------------------------
+// ---- Messages ----
 
 TEST(Messages, of_all_sizes__arrive) {
   Loaded loaded;
@@ -242,8 +240,7 @@ TEST(Messages, longer_than_their_buffer__are_the_users_fault) {
   EXPECT_EQ(finish(loaded.net(), receiving), Result::invalid_usage);
 }
 
-// ---- Connections
-// -------------------------------------------------------------------------------------------------------
+// ---- Connections ----
 
 TEST(Connections, of_one_listener__are_as_many_as_connect) {
   Loaded loaded;
@@ -323,8 +320,7 @@ TEST(Connections, by_damaged_or_foreign_handles__are_refused_with_a_line) {
   EXPECT_EQ(loaded.net().close_listen(listen_comm), Result::success);
 }
 
-// ---- Ends
-// --------------------------------------------------------------------------------------------------------------
+// ---- Ends ----
 
 // Returns `count` messages or buffers of 1 MiB that contain only `value`. They are so long that some of them are partly
 // in flight when a side closes.
@@ -418,8 +414,7 @@ TEST(Ends, of_the_peer__are_no_error_of_isend) {
   EXPECT_THAT(lines[0].text, HasSubstr("closed"));
 }
 
-// ---- Set-up
-// ------------------------------------------------------------------------------------------------------------
+// ---- Set-up ----
 
 TEST(SetUp, wrong_interface__is_refused_and_named) {
   const Environment environment(Values{{"MLTCP_DEVICE", "udp:eth99"}});
@@ -518,8 +513,7 @@ TEST(SetUp, without_settings__takes_interfaces_of_the_host) {
   EXPECT_EQ(net->finalize(), Result::success);
 }
 
-// ---- Profiler
-// ----------------------------------------------------------------------------------------------------------
+// ---- Profiler ----
 
 /// Makes the calls that NCCL makes to the profiler for a collective of a communicator and for its proxy operations.
 void collective(const ProfilerV4& profiler, void* context, const char* function, std::size_t count) {

@@ -69,8 +69,7 @@ TEST(Environment, required__is_known_where_the_rest_is_wrong) {
   EXPECT_THAT(refusal([] { read_environment(&get); }), HasSubstr("MLTCP_KEY_FILE is not set"));
 }
 
-// ---- Devices
-// -----------------------------------------------------------------------------------------------------------
+// ---- Devices ----
 
 const std::vector<Interface> kHost{{"lo", Address::v4(0x7F000001, 0), true},
                                    {"docker0", Address::v4(0xAC110001, 0)},
@@ -126,8 +125,7 @@ TEST(Devices, unknown_interfaces__have_a_usual_speed_and_no_path) {
   EXPECT_EQ(pci_path(""), "");
 }
 
-// ---- Handles
-// -----------------------------------------------------------------------------------------------------------
+// ---- Handles ----
 
 using Bytes = std::array<std::byte, kHandleBytes>;
 

@@ -43,8 +43,7 @@ void ready(Net& net) {
   if (net.init(&log) != Result::success) throw std::runtime_error(take_lines().front().text);
 }
 
-// ---- What ranks do
-// -----------------------------------------------------------------------------------------------------
+// ---- What ranks do ----
 
 /// Sends `size` bytes to the next rank, and receives the same number of bytes from the previous rank.
 void shift(Net& net, const Pair& pair, const std::uint32_t* out, std::uint32_t* in, std::size_t size) {
@@ -134,8 +133,7 @@ int be_a_rank(const std::vector<std::string>& arguments) {
   }
 }
 
-// ---- The tests
-// ---------------------------------------------------------------------------------------------------------
+// ---- The tests ----
 
 class Ranks : public testing::Test {
  protected:

@@ -251,7 +251,7 @@ std::vector<double> sorted_slowdowns(const std::vector<const JobResult*>& jobs) 
   return values;
 }
 
-// ---- parts of charts ----
+// ---- Parts of charts ----
 
 Json AxisRange::axis(std::string_view label, std::string_view suffix, double margin, double min_margin) const {
   const double beside = std::max((to - from) * margin, min_margin);
@@ -298,7 +298,7 @@ Json slowdown_dots(std::string_view name, const AxisRange& range, const Json& ro
           {"rows", rows},   {"series", series}, {"rules", Json::array({level_rule("x")})}};
 }
 
-// ---- charts of a page ----
+// ---- Charts of a page ----
 
 ChartList::ChartList(std::string_view experiment) : data_(std::make_unique<Json>()) {
   *data_ = {
