@@ -26,8 +26,8 @@ constexpr double kFinest = 1.0 / 16'384;
 constexpr double kPrice = 3;
 constexpr double kEnoughBits = 20;
 constexpr std::uint32_t kMaxStrikes = 3;
-constexpr std::uint32_t kAllowedMisses =
-    4;  // out of this many large gaps, one need not recur, for example a pause, or a gap that congestion has closed
+// Out of this many large gaps, one need not recur, for example a pause, or a gap that congestion has closed.
+constexpr std::uint32_t kAllowedMisses = 4;
 constexpr std::uint32_t kBeyondStragglers = 4;
 // Number of searches without result after which a period with misses may replace a proven period.
 constexpr std::uint32_t kLostForLong = 64;

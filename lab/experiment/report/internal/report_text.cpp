@@ -91,8 +91,8 @@ std::string cell(std::string_view column, const std::string& value) {
 
 std::string table(std::string_view caption, const std::vector<std::string>& columns, const std::string& rows,
                   std::string_view classes) {
-  constexpr std::size_t many =
-      10;  // tables with more columns than this are set more closely, so that they fit on a page
+  // Tables with more columns than this are set more closely, so that they fit on a page.
+  constexpr std::size_t many = 10;
   std::string head;
   for (const std::string& column : columns) head += fmt::format("<th scope=\"col\">{}</th>", column);
   return fmt::format(
