@@ -124,11 +124,12 @@ struct Solution {
 Slots choose_slots(const std::vector<Nanos>& periods, const SolveOptions& options = {});
 
 /// Solves all links jointly. The links may form loops. The result is optimal if the search completes; otherwise it is
-/// the best solution found, with a bound. Of the first few perimeters within max_stretch, solve() chooses the one with
-/// the highest score minus mean stretch. Bounds hold for that perimeter only. In each connected component without
-/// pinned jobs, the shift of the first job is 0. Pinned shifts are taken modulo the slot period. Throws InputError like
-/// check(), and if a link has more than a million bursts on its perimeter, for example because a job with a period of
-/// seconds meets one with a period of microseconds. For a whole cluster use cluster.h, which splits the problem first.
+/// the best solution found, with a bound. solve() compares the first few perimeters within max_stretch. It chooses the
+/// perimeter with the highest score minus mean stretch, and the bounds hold for this perimeter only. In each connected
+/// component without pinned jobs, the shift of the first job is 0. Pinned shifts are taken modulo the slot period.
+/// Throws InputError like check(), and if a link has more than a million bursts on its perimeter, for example because a
+/// job with a period of seconds meets one with a period of microseconds. For a whole cluster use cluster.h, which
+/// splits the problem first.
 Solution solve(const Problem& problem, const SolveOptions& options = {});
 /// Solves all links jointly, like solve(problem, options), but with the given slots. Also throws InputError if the
 /// slots do not fit the jobs.

@@ -104,8 +104,8 @@ TEST(Simulation, one_connection__fills_the_link) {
   Transfer transfer(dumbbell(Rate(1'000'000'000), 20_us, 1500, 250'000));
   const Nanos time = transfer.run(50'000'000, 100_s);
   ASSERT_FALSE(time.is_never());
-  // 1500 of the 1514 bytes on the wire are the IP packet. Of these, 60 are the headers of IP, UDP and the transport,
-  // and 12 are the header of the DATA frame.
+  // 1500 of the 1514 bytes on the wire are the IP packet. The IP packet contains 60 bytes of headers of IP, UDP and the
+  // transport, and 12 bytes of the header of the DATA frame.
   EXPECT_GT(50e6 * 8 / time.seconds(), 0.9e9);
 }
 

@@ -181,7 +181,7 @@ TEST(EcnRetry, round_trips_of_another_failure__do_not_count) {
 
 // ---- Tests of the peer ----
 
-/// Sends packets and acknowledges `together` packets at a time. Of these packets, `received` arrive with a mark. The
+/// Sends packets and acknowledges `together` packets at a time. `received` of these packets arrive with a mark. The
 /// sender itself has set `tests` of these marks, to test the peer. The peer reports `tells(received, tests)` marks.
 struct TestedPeer {
   using Reports = std::function<std::uint32_t(std::uint32_t received, std::uint32_t tests)>;
