@@ -38,4 +38,10 @@ Augmentation Augmentation::mltcp(const Aggressiveness& function) {
   return a;
 }
 
+Augmentation Augmentation::turns(const Aggressiveness& function) {
+  Augmentation a = mltcp(function);
+  a.takes_turns_ = true;
+  return a;
+}
+
 }  // namespace mltcp::cc

@@ -102,6 +102,8 @@ class Augmentation {
   /// size is not known. It is the minimum of F for the rest of an iteration that overruns its stated size
   /// (IterationTracker::overrun()).
   static Augmentation mltcp(const Aggressiveness& function);
+  /// Returns the augmentation of policy `turns`: MLTCP's gain, and the waiting and overtaking of cc/turns.h.
+  static Augmentation turns(const Aggressiveness& function);
 
   /// Turns on the decrease variant: the gain also scales decreases (see reduction() in algorithm.h). Off by default.
   void scale_decrease(bool on) { scale_decrease_ = on; }
@@ -120,6 +122,10 @@ class Augmentation {
   }
   /// Returns whether the gain depends on the progress of the iteration.
   [[nodiscard]] bool iteration_aware() const { return iteration_aware_; }
+  /// Returns whether the job's bursts wait for and overtake other bursts (cc/turns.h).
+  [[nodiscard]] bool takes_turns() const { return takes_turns_; }
+  /// Returns `gain` divided by the minimum of F.
+  [[nodiscard]] double over_min(double gain) const { return gain * inverse_min_; }
   /// Returns the gain at progress `bytes_ratio`, from 0 to 1, independently of the tracker.
   [[nodiscard]] double gain_at(double bytes_ratio) const {
     return iteration_aware_ ? function_(bytes_ratio) : constant_;
@@ -131,6 +137,7 @@ class Augmentation {
 
   bool iteration_aware_ = false;
   bool scale_decrease_ = false;
+  bool takes_turns_ = false;
   double constant_ = 1.0;
   double min_ = 1.0;          ///< minimum of function_
   double inverse_min_ = 1.0;  ///< 1 / min_

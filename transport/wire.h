@@ -19,7 +19,8 @@
 //       16    4  destination connection id (0: CONNECT or RESET)
 //       20    4  packet number, low 32 bits
 //       24    4  span: packet number minus the oldest packet number that the sender still tracks (saturated)
-//       28    4  job
+//       28    4  job; without flag 8, when the packet with the largest number of the ACK arrived: ns on the sender's
+//                clock modulo 2^32, 0 if not known
 //       32    2  iteration, low 16 bits
 //       34    2  progress: bytes_ratio of the iteration in 1/65535
 //
@@ -78,6 +79,7 @@
 #include <optional>
 #include <span>
 
+#include "mltcp/base/units.h"
 #include "mltcp/transport/packet_seal.h"
 
 namespace mltcp::wire {
@@ -161,6 +163,12 @@ struct Header {
   std::uint64_t packet_number = 0;  ///< in a received packet, only the low 32 bits
   JobTag job;
   std::uint64_t tag = 0;
+
+  /// Returns when the latest packet arrived that the packet's ACK acknowledges: ns on the clock of the packet's sender,
+  /// modulo 2^32. Returns 0 if the packet does not say.
+  [[nodiscard]] std::uint32_t arrival() const { return (flags & has_job) != 0 ? 0 : job.job; }
+  /// Requires a packet without has_job.
+  void set_arrival(Nanos time) { job.job = static_cast<std::uint32_t>(time.count) | 1; }
 };
 
 struct DataFrame {

@@ -42,6 +42,7 @@ local f = {
   packet_number = ProtoField.uint32("mltcp.packet_number", "Packet number (low 32 bits)"),
   oldest = ProtoField.uint32("mltcp.oldest_tracked", "Oldest packet number that is tracked"),
   job = ProtoField.uint32("mltcp.job", "Job"),
+  arrival = ProtoField.uint32("mltcp.arrival", "Arrival of the acknowledged packet, ns modulo 2^32"),
   iteration = ProtoField.uint16("mltcp.iteration", "Iteration (low 16 bits)"),
   progress = ProtoField.uint16("mltcp.progress", "Progress in 1/65535"),
   bytes_ratio = ProtoField.double("mltcp.bytes_ratio", "Bytes ratio"),
@@ -421,10 +422,10 @@ local function dissect(tvb, pinfo, root)
   tree:add_le(f.packet_number, tvb(20, 4))
   tree:add_le(f.span, tvb(24, 4))
   tree:add(f.oldest, tvb(24, 4), (number - span) % 0x100000000):set_generated()
-  tree:add_le(f.job, tvb(28, 4))
+  local has_job = bits.band(flags, 8) ~= 0
+  tree:add_le(has_job and f.job or f.arrival, tvb(28, 4))
   tree:add_le(f.iteration, tvb(32, 2))
   tree:add_le(f.progress, tvb(34, 2))
-  local has_job = bits.band(flags, 8) ~= 0
   if has_job then tree:add(f.bytes_ratio, tvb(34, 2), tvb(34, 2):le_uint() / 65535):set_generated() end
 
   if tvb(0, 1):uint() ~= MAGIC then

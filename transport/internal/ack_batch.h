@@ -15,6 +15,8 @@ struct AckBatch {
   cc::AckSample sample;
   std::uint64_t largest_acked = 0;
   bool has_acks = false;
+  std::uint32_t rtt_bytes = 0;  ///< size of the latest ACK's largest packet, if it gave sample.latest_rtt; otherwise 0
+  Nanos forward_queue;          ///< time that this packet spent in queues on its way to the peer; 0 if not known
 };
 
 /// Lends an AckBatch to each connection of a burst, from a pool that stays in the CPU cache.

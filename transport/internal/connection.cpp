@@ -112,6 +112,7 @@ void Connection::attach(std::uint32_t job) {
   JobState& state = links_->jobs[job_];
   state.on_messages(sends_.open());
   ack_ratio_flags_ = 0;
+  if (ForwardDelay* const forward = forward_delay(); forward != nullptr) forward->reset();
   // The messages posted so far belong to rounds of another job's phase gate. A past round of this job's gate lets them
   // be sent without waiting for a slot.
   sends_.set_rounds(state.gate.round() - 1);

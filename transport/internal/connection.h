@@ -213,7 +213,12 @@ class alignas(64) Connection {
   [[gnu::cold]] void count_refused(MessageReceiver::Taken why);
   void complete_receive(const MessageReceiver::Message& message, const wire::Header& header);
   /// Handles an ACK. Returns false if it acknowledges packets that were never sent; the connection has then ended.
-  bool on_ack(const wire::AckFrame& frame, Nanos now);
+  bool on_ack(const wire::AckFrame& frame, const wire::Header& header, Nanos now);
+  /// Returns the forward delay of this connection; null unless its job takes turns.
+  [[nodiscard]] ForwardDelay* forward_delay() const {
+    const bool takes_turns = job_ != kNoJob && links_->jobs[job_].augmentation.takes_turns();
+    return takes_turns ? &links_->forward_delays[id_ & links_->index_mask] : nullptr;
+  }
   [[gnu::cold]] void on_violation(Nanos now);
   /// Adds the congestion marks that an acknowledgement reports to `sample`.
   void count_marks(const wire::AckFrame& frame, std::uint32_t newly_acked, Bytes newly_acked_bytes,
@@ -302,7 +307,7 @@ class alignas(64) Connection {
   [[gnu::cold]] void on_lost_chunk(const Chunk& chunk, Nanos now);
   void on_probe_timeout(Nanos now);
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
-  void add_gain(cc::AckSample& sample) const;
+  void add_gain(cc::AckSample& sample, const JobState& job) const;
   void update_pacing();
 
   // Sending.

@@ -134,7 +134,7 @@ bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, A
         ++links_->stats->malformed_packets;
         return false;
       }
-      if (!on_ack(frame.ack, now)) return false;
+      if (!on_ack(frame.ack, header, now)) return false;
     } else if (!on_control(frame, header, arrival, now)) {
       return false;
     }
@@ -393,7 +393,7 @@ void Connection::complete_receive(const MessageReceiver::Message& message, const
 
 // ---- Acknowledgements ----
 
-bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
+bool Connection::on_ack(const wire::AckFrame& frame, const wire::Header& header, Nanos now) {
   if (sent_.is_false_ack(frame, acks_ahead_, [this](const Chunk& chunk) { requeue(chunk); })) [[unlikely]] {
     on_violation(now);
     return false;
@@ -404,6 +404,7 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
   cc::AckSample& sample = batch_->sample;
   const std::uint32_t packets_before = sample.acked_packets;
   const Bytes bytes_before = sample.acked_bytes;
+  batch_->rtt_bytes = 0;
   const bool honest = sent_.on_ack(
       frame, *batch_, links_->acks->news, now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
       [this] { return state_ == State::dead; });
@@ -417,6 +418,12 @@ bool Connection::on_ack(const wire::AckFrame& frame, Nanos now) {
     if (sample.acked_bytes > bytes_before) [[likely]]  // an acknowledged size probe is not progress
       sent_.on_progress(now);
     sample.hops = frame.hops;
+    if (ForwardDelay* const forward = forward_delay();
+        forward != nullptr && header.arrival() != 0 && batch_->rtt_bytes > 0) {
+      constexpr std::uint32_t almost_full = 64;  // what the last frame of a full packet may leave free
+      batch_->forward_queue =
+          forward->queue(header.arrival(), now - sample.latest_rtt, batch_->rtt_bytes + almost_full >= max_packet_);
+    }
     if (config_->check_peer) sample.endpoint_delay = Nanos(0);
     if (config_->ecn)
       count_marks(frame, sample.acked_packets - packets_before, sample.acked_bytes - bytes_before, sample);
@@ -536,7 +543,19 @@ void Connection::end_of_batch(Nanos now) {
     return;
   }
   sent_.complete(sample, batch->largest_acked);
-  if (job_ != kNoJob) add_gain(sample);
+  if (job_ != kNoJob) {
+    JobState& job = links_->jobs[job_];
+    if (job.turns != nullptr && job.turns->on_queue({.now = now,
+                                                     .delay = batch->forward_queue,
+                                                     .min_rtt = sample.min_rtt,
+                                                     .packets = sample.acked_packets,
+                                                     .packet_bytes = max_packet_ + links_->limits.overhead_bytes,
+                                                     .is_marked = sample.ce_packets > 0}))
+      job.pace();
+    if (job.turns != nullptr && job.turns->take_remeasure()) [[unlikely]]
+      if (ForwardDelay* const forward = forward_delay(); forward != nullptr) forward->reset();
+    add_gain(sample, job);
+  }
   controller_.on_ack(sample);
   if (!sample.delivery_rate.is_zero()) {
     delivery_rate_ = sample.delivery_rate;
@@ -550,15 +569,16 @@ void Connection::end_of_batch(Nanos now) {
   sent_.forget_finished(*config_, now);
 }
 
-void Connection::add_gain(cc::AckSample& sample) const {
-  const cc::Augmentation& augmentation = links_->jobs[job_].augmentation;
-  if (controller_.algorithm().capabilities.timed_increase) {
-    sample.gain = augmentation.gain_over_min();
-    sample.iteration_bytes = augmentation.known_iteration_bytes();
-  } else {
-    sample.gain = augmentation.gain();
-  }
+void Connection::add_gain(cc::AckSample& sample, const JobState& job) const {
+  if (job.turns != nullptr && job.turns->is_short()) return;  // gain 1
+  const cc::Augmentation& augmentation = job.augmentation;
+  sample.gain = augmentation.gain();
   sample.decrease_gain = augmentation.decrease_gain();
+  const bool overtakes = job.turns != nullptr && job.turns->overtakes() && !augmentation.tracker.overrun();
+  if (overtakes) sample.gain = std::max(sample.gain, cc::Turns::kOvertakingGain);
+  if (!controller_.algorithm().capabilities.timed_increase) return;
+  sample.gain = overtakes ? augmentation.over_min(sample.gain) : augmentation.gain_over_min();
+  sample.iteration_bytes = augmentation.known_iteration_bytes();
 }
 
 void Connection::update_pacing() {
@@ -604,7 +624,7 @@ bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
 
 void Connection::on_congestion(cc::CongestionEvent::Cause cause, Nanos now) {
   ++stats_.congestion_events;
-  const double decrease_gain = job_ == kNoJob ? 1.0 : links_->jobs[job_].augmentation.decrease_gain();
+  const double decrease_gain = job_ == kNoJob ? 1.0 : links_->jobs[job_].decrease_gain();
   controller_.on_congestion({now, cause, sent_.in_flight(), decrease_gain});
 }
 
@@ -704,7 +724,10 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     sent_.on_sent_bare(*config_, now);
   }
   header.span = sent_.span();
-  if (with_data) mark_data(header, bytes, now);
+  if (with_data)
+    mark_data(header, bytes, now);
+  else if (received_.next() > 0)
+    header.set_arrival(received_.highest_time());
   if (withheld && eliciting) [[unlikely]] {
     packet = {};
     return build(now, buffer, packet);

@@ -49,6 +49,7 @@ void Connection::on_size_verdict(PathMtu::Verdict verdict) {
 bool Connection::change_size(const SentPackets::Losses& losses) {
   const bool shorter = mtu_.size() < max_packet_;
   max_packet_ = mtu_.size();
+  if (ForwardDelay* const forward = forward_delay(); forward != nullptr) forward->reset();
   size_changed_ = false;
   if (shorter) {
     ++links_->stats->black_holes;

@@ -626,6 +626,7 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
             rtt_.add(now - packet.sent, delay);
             sample.latest_rtt = rtt_.latest();
             sample.endpoint_delay = std::min(delay, rtt_.latest());
+            if (number == largest) batch.rtt_bytes = packet.bytes;
           }
         } else if (reorders_ && number < largest_before) [[unlikely]] {
           learn_reordering(number, largest_before, now);

@@ -146,7 +146,8 @@ ShardCore::ShardCore(PacketIo& io, const ShardConfig& config)
             .random = &random_,
             .reassembly_bytes = config.reassembly_bytes,
             .claims = config.count_job_claims ? &claims_.emplace() : nullptr,
-            .violators = &violators_};
+            .violators = &violators_,
+            .index_mask = index_mask_};
   rx_.resize(limits_.burst);
   fetches_.resize(limits_.burst);
   tx_.packets.resize(limits_.burst);
@@ -369,6 +370,12 @@ JobId ShardCore::add_job(const JobConfig& config) {
     job.used = true;
     job.number = config.number;
     job.augmentation = config.augmentation;
+    if (config.augmentation.takes_turns()) {
+      forward_delays_.resize(slots_.size());
+      links_.forward_delays = forward_delays_;
+    }
+    if (config.augmentation.iteration_aware())
+      job.turns = std::make_unique<cc::Turns>(config.augmentation.takes_turns(), config.max_rate);
     if (config.learn_iterations) job.learner = std::make_unique<cc::IterationLearner>();
     constexpr Nanos longest{1'000'000'000};
     job.pacing_quantum = std::clamp(config.pacing_quantum, Nanos(), longest);
@@ -459,8 +466,9 @@ bool ShardCore::set_job_rate(JobId job, Rate rate) {
 
 void ShardCore::pace(JobState& job, Rate rate) const {
   // A burst of four packets is far smaller than a switch's buffer.
-  const Bytes burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
-  job.pacer.set(rate, burst, job.pacing_quantum);
+  job.max_rate_burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
+  job.max_rate = rate;
+  job.pace();
 }
 
 std::size_t ShardCore::take_completions(std::span<Completion> out) {

@@ -231,6 +231,7 @@ class ShardCore {
   AddressCounts accepted_from_;
   Violators violators_;
   std::vector<JobState> jobs_;
+  std::vector<ForwardDelay> forward_delays_;  ///< see ShardLinks::forward_delays
   GrowableRing<Completion> completions_;
   PayloadHolds holds_;
   GrowableRing<std::uint32_t> active_;  ///< connections that may have packets to send

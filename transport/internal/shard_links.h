@@ -11,7 +11,9 @@
 #include "mltcp/base/ring.h"
 #include "mltcp/base/units.h"
 #include "mltcp/cc/augmentation.h"
+#include "mltcp/cc/turns.h"
 #include "mltcp/transport/internal/ack_batch.h"
+#include "mltcp/transport/internal/forward_delay.h"
 #include "mltcp/transport/internal/pacer.h"
 #include "mltcp/transport/internal/payload_holds.h"
 #include "mltcp/transport/internal/shard_random.h"
@@ -33,12 +35,15 @@ struct JobState {
   bool used = false;
   std::uint32_t number = 0;
   cc::Augmentation augmentation;
-  Nanos pacing_quantum;  ///< JobConfig::pacing_quantum, at most 1 s
-  Nanos catch_up;        ///< JobConfig::catch_up, at most 1 s
+  Rate max_rate;             ///< JobConfig::max_rate
+  Bytes max_rate_burst = 0;  ///< bytes that may leave at once at max_rate
+  Nanos pacing_quantum;      ///< JobConfig::pacing_quantum, at most 1 s
+  Nanos catch_up;            ///< JobConfig::catch_up, at most 1 s
   Pacer pacer;
   PhaseGate gate;
   /// Connections blocked by the job's pacer, in FIFO order.
   GrowableRing<std::uint32_t> waiting;
+  std::unique_ptr<cc::Turns> turns;               ///< null if the gain does not depend on iterations
   std::unique_ptr<cc::IterationLearner> learner;  ///< null if iteration boundaries come only from the application
   /// Number of messages posted on the job's connections and not completed.
   std::uint64_t open_messages = 0;
@@ -49,13 +54,31 @@ struct JobState {
     if (open_messages == 0) in_burst = false;
   }
   void on_send(Nanos now) {
-    if (in_burst || open_messages == 0 || learner == nullptr || augmentation.tracker.exact()) return;
-    in_burst = true;
-    if (learner->on_send(now)) augmentation.tracker.follow(*learner);
+    const bool resumes = !in_burst && open_messages > 0;
+    in_burst = in_burst || resumes;
+    const cc::IterationTracker& tracker = augmentation.tracker;
+    if (resumes && learner != nullptr && !tracker.exact() && learner->on_send(now))
+      augmentation.tracker.follow(*learner);
+    const Bytes iteration_bytes = tracker.known() ? tracker.bytes_per_iteration() : 0;
+    if (turns != nullptr && turns->on_send(now, tracker.iteration(), iteration_bytes, resumes)) pace();
   }
   void on_delivered(Nanos now, Bytes bytes) {
     augmentation.tracker.on_delivered(bytes);
+    if (turns != nullptr) turns->on_delivered(now, bytes);
     if (learner != nullptr && !augmentation.tracker.exact()) learner->on_delivered(now, bytes);
+  }
+  /// Sets the pacer's rate: max_rate, or less while a burst waits. Packets of a burst that waits leave one by one, so
+  /// that they do not queue behind each other.
+  void pace() {
+    const Rate limit = turns == nullptr ? Rate() : turns->limit();
+    if (limit.is_zero())
+      pacer.set(max_rate, max_rate_burst, pacing_quantum);
+    else
+      pacer.set(max_rate.is_zero() ? limit : std::min(limit, max_rate), 1, Nanos());
+  }
+  /// Returns the factor for cc::reduction().
+  [[nodiscard]] double decrease_gain() const {
+    return turns != nullptr && turns->is_short() ? 1.0 : augmentation.decrease_gain();
   }
 };
 
@@ -101,11 +124,13 @@ struct ShardLinks {
   /// Delay of this poll() after the time that the shard had requested. 0 in virtual time, unless the delays of hosts
   /// are modelled.
   Nanos late{};
-  bool packets_wait = false;           ///< there may be more packets than this poll() has received
-  ShardRandom* random = nullptr;       ///< null if no packet numbers are skipped
-  Bytes reassembly_bytes = ~Bytes{0};  ///< value of ShardConfig::reassembly_bytes
-  JobClaims* claims = nullptr;         ///< null if claims are not counted
-  Violators* violators = nullptr;      ///< null if violations are not remembered
+  bool packets_wait = false;                 ///< there may be more packets than this poll() has received
+  ShardRandom* random = nullptr;             ///< null if no packet numbers are skipped
+  Bytes reassembly_bytes = ~Bytes{0};        ///< value of ShardConfig::reassembly_bytes
+  JobClaims* claims = nullptr;               ///< null if claims are not counted
+  Violators* violators = nullptr;            ///< null if violations are not remembered
+  std::span<ForwardDelay> forward_delays{};  ///< of the connection in each slot; empty until a job takes turns
+  std::uint32_t index_mask = 0;              ///< the bits of a connection id that hold its slot
 };
 
 }  // namespace mltcp::transport

@@ -28,6 +28,7 @@ void refuse_what_flows_lack(const Experiment& experiment, const RunPlan& plan) {
   };
   if (policy_named(plan.policy).priorities)
     refuse("priority queues", fmt::format("leave policy \"{}\" out", plan.policy));
+  if (policy_named(plan.policy).turns) refuse(kWhatTurnsNeed, fmt::format("leave policy \"{}\" out", plan.policy));
   if (experiment.bottleneck.faults.any()) refuse("packets for faults to act on", "leave bottleneck.faults out");
   if (experiment.mltcp.scale_decrease) refuse("congestion windows to decrease", "leave mltcp.decrease out");
   if (experiment.mltcp.learn_iterations) refuse("packets to learn iterations from", "set mltcp.iterations = \"exact\"");

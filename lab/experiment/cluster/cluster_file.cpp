@@ -703,7 +703,8 @@ const Policy& policy_with(const std::vector<const Policy*>& added) {
   };
   const auto all = policies();
   return *std::ranges::find_if(all, [&](const Policy& policy) {
-    return policy.slots == any(&Policy::slots) && policy.interleaves == any(&Policy::interleaves) && !policy.priorities;
+    return policy.slots == any(&Policy::slots) && policy.interleaves == any(&Policy::interleaves) &&
+           !policy.priorities && !policy.turns;
   });
 }
 

@@ -81,7 +81,7 @@ class Reader final : public SettingsReader {
     experiment.policies =
         words(root, "policies", "[\"fair\", \"mltcp\"]", "--policy", options_.policy, experiment.policies,
               [](const std::string& value) { return objection(value, policy_names(), policy_names()); });
-    check_priorities(root, experiment);
+    check_policies(root, experiment);
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
     if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment.schedule);
     check_schedule(root, experiment);
@@ -159,14 +159,19 @@ class Reader final : public SettingsReader {
     return {};
   }
 
-  void check_priorities(const toml::table& root, const Experiment& experiment) const {
-    if (datapath_kind(experiment.datapath).priorities) return;
-    const std::string policy = first_policy(experiment, &Policy::priorities);
-    if (policy.empty()) return;
-    const std::string cause = fmt::format("datapath {} has no priority queues", experiment.datapath);
-    const std::string cure = fmt::format("leave policy \"{}\" out, or use datapath sim", policy);
-    if (!options_.policy.empty()) throw InputError(fmt::format("--policy: {}; {}", cause, cure));
-    fail(*find(root, "", "policies"), cause, cure);
+  // Refuses policies that need what the datapath does not have.
+  void check_policies(const toml::table& root, const Experiment& experiment) const {
+    const DatapathKind& kind = datapath_kind(experiment.datapath);
+    const auto check = [&](bool has, bool Policy::*needs, std::string_view what) {
+      const std::string policy = has ? "" : first_policy(experiment, needs);
+      if (policy.empty()) return;
+      const std::string cause = fmt::format("datapath {} has no {}", experiment.datapath, what);
+      const std::string cure = fmt::format("leave policy \"{}\" out, or use datapath sim", policy);
+      if (!options_.policy.empty()) throw InputError(fmt::format("--policy: {}; {}", cause, cure));
+      fail(*find(root, "", "policies"), cause, cure);
+    };
+    check(kind.priorities, &Policy::priorities, "priority queues");
+    check(kind.packets, &Policy::turns, kWhatTurnsNeed);
   }
 
   // Refuses slots if the transport learns iterations, because slots require jobs to report when an iteration begins.

@@ -26,6 +26,12 @@ cc::Augmentation by_progress(const MltcpSettings& mltcp, const workload::Job& /*
   return augmentation;
 }
 
+cc::Augmentation in_turns(const MltcpSettings& mltcp, const workload::Job& /*job*/) {
+  cc::Augmentation augmentation = cc::Augmentation::turns(mltcp.function);
+  augmentation.scale_decrease(mltcp.scale_decrease);
+  return augmentation;
+}
+
 constexpr std::array kPolicies{
     Policy{.name = kBaselinePolicy, .summary = "plain congestion control", .augmentation = none},
     Policy{.name = "static", .summary = "constant shares in proportion to the jobs' weights", .augmentation = weighted},
@@ -37,12 +43,23 @@ constexpr std::array kPolicies{
            .summary = "the job that is further along in its iteration gets a larger share",
            .augmentation = by_progress,
            .interleaves = true},
+    Policy{.name = "turns",
+           .summary = "mltcp, and bursts wait while other traffic fills the link",
+           .augmentation = in_turns,
+           .interleaves = true,
+           .turns = true},
     Policy{.name = "schedule",
            .summary = "up phases begin in slots that keep jobs apart",
            .augmentation = none,
            .slots = true},
     Policy{
         .name = "mltcp+schedule", .summary = "both", .augmentation = by_progress, .interleaves = true, .slots = true},
+    Policy{.name = "turns+schedule",
+           .summary = "both turns and schedule",
+           .augmentation = in_turns,
+           .interleaves = true,
+           .slots = true,
+           .turns = true},
 };
 
 }  // namespace

@@ -26,9 +26,14 @@ struct Policy {
   /// Whether communication phases begin in slots derived from the run of each job in isolation. Jobs must report their
   /// iterations; learned iterations are not sufficient.
   bool slots = false;
+  /// Whether bursts wait for other bursts and overtake them (cc/turns.h). The datapath must model packets.
+  bool turns = false;
   /// Whether packets of jobs with higher priority are sent first. Queues must support priority classes.
   bool priorities = false;
 };
+
+/// What a datapath without packets lacks for Policy::turns, for messages.
+inline constexpr std::string_view kWhatTurnsNeed = "packets whose delays show a queue";
 
 /// Returns all policies; the baseline comes first.
 std::span<const Policy> policies();

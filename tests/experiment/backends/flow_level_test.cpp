@@ -214,6 +214,8 @@ TEST(FlowLevel, file__refuses_what_flows_lack) {
               HasSubstr("e.toml:5: mltcp.decrease: datapath flow has no"));
   EXPECT_THAT(refusal("", "", "[mltcp]\niterations = \"learned\"\n"), HasSubstr("e.toml:5: mltcp.iterations: "));
   EXPECT_THAT(refusal("policies = [\"priority\"]\n", "", ""), HasSubstr("datapath flow has no priority queues"));
+  EXPECT_THAT(refusal("policies = [\"turns\"]\n", "", ""),
+              HasSubstr("datapath flow has no packets whose delays show a queue; leave policy \"turns\" out"));
   EXPECT_EQ(refusal("", "ecn = { kmin = \"20 kB\" }\n", "[mltcp]\niterations = \"exact\"\n"), "no error");
 }
 

@@ -72,6 +72,27 @@ TEST(Runner, mltcp__interleaves_two_identical_jobs) {
   }
 }
 
+TEST(Runner, turns__separate_two_identical_jobs_within_three_iterations) {
+  const Results results = run(two_jobs(R"(["turns"])", 12));
+  for (const JobResult& job : results.runs[0].jobs) {
+    EXPECT_LE(static_cast<double>(job.second_half_mean.count), 1.002 * static_cast<double>(job.isolated.count));
+    ASSERT_TRUE(job.interleaved_from.has_value());
+    EXPECT_LE(*job.interleaved_from, 3U);
+  }
+}
+
+// Periods of 265 and 318 ms meet again and again. Waiting alone would keep the first job behind the second one.
+TEST(Runner, turns__slow_no_job_whose_period_differs) {
+  Experiment experiment = two_jobs(R"(["fair", "turns"])", 40);
+  for (workload::Job& job : experiment.jobs) job.start = Nanos();
+  experiment.jobs[1].phases.front().compute = Nanos(203'000'000);
+  const Results results = run(experiment);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_LT(static_cast<double>(results.runs[1].jobs[i].mean.count),
+              static_cast<double>(results.runs[0].jobs[i].mean.count))
+        << i;
+}
+
 // The modelled hosts process packets when a sleep ends, and not when the packets arrive.
 TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   Experiment experiment = two_jobs(R"(["mltcp"])");

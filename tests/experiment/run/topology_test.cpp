@@ -519,5 +519,28 @@ TEST(Topology, load__example_of_a_file_of_links) {
   EXPECT_EQ(experiment.topology->topology->oversubscription(), 4.0);
 }
 
+// Ranks send and receive at the same time, in many short bursts and one long one, on links that they share. Nothing of
+// this is another job's queue.
+TEST(Topology, turns__lone_pipeline_does_not_wait) {
+  const Results results =
+      run("policies = [\"fair\", \"turns\"]\niterations = 6\n" + kFabric +
+          "[[job]]\nname = \"a\"\ncompute = \"40 ms\"\ngradients = \"29 MB\"\nactivations = \"50 kB\"\n"
+          "micro_batches = 4\nparallel = { data = 2, pipeline = 2 }\nhosts = [0, 1, 4, 5]\n");
+  const auto mean = [&](std::size_t i) { return static_cast<double>(results.runs.at(i).jobs.at(0).mean.count); };
+  EXPECT_LT(mean(1), 1.02 * mean(0));
+}
+
+// The acknowledgements of a ring wait behind data, so a round-trip time shows queues that do not delay the data.
+TEST(Topology, turns__rings_separate_within_three_iterations) {
+  std::string text = "policies = [\"turns\"]\niterations = 10\nseed = 100\n" + kFabric;
+  for (const std::string name : {"a", "b"})
+    text += "[[job]]\nname = \"" + name + "\"\ncompute = \"60 ms\"\ngradients = \"27 MB\"\nparallel = { data = 2 }\n" +
+            (name == "a" ? "hosts = [0, 4]\n" : "hosts = [1, 5]\nstart = \"5 ms\"\n");
+  for (const JobResult& job : run(text).runs.at(0).jobs) {
+    ASSERT_TRUE(job.interleaved_from.has_value());
+    EXPECT_LE(*job.interleaved_from, 4U);
+  }
+}
+
 }  // namespace
 }  // namespace mltcp::experiment::topology_test

@@ -1,0 +1,182 @@
+// Policy `turns`: a job waits at the beginning of a burst while other traffic fills the link, and overtakes when it has
+// waited in several iterations in a row. MLTCP's gain decides between jobs that send at the same time.
+//
+// MLTCP's gain moves shares over many congestion-window cycles. Waiting separates jobs within a few round trips:
+//
+//   test      A burst begins at a quarter of the line rate. If kTestPackets packets meet no queue and no mark, the
+//   burst
+//             continues at full rate.
+//   hold      If a packet meets a queue, the job sends at a small share of the line rate until the queue is gone, then
+//             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
+//             line rate, or after less if earlier holds ended without success.
+//   overtake  Waiting alone would lock a job behind a job with a longer period, because the other job is sending
+//             whenever the first one arrives. A job that has waited for about the same time in kStuckIterations
+//             iterations does not wait in the next one, and its gain is kOvertakingGain. It then comes first for some
+//             iterations. This costs other jobs at most the length of its burst. So the job goes on only if it saves
+//             about as much itself.
+//
+// Short bursts end before a gain moves any share, and a test would cost them more than it saves. So their gain is 1,
+// and they do not wait. This also holds for policy `mltcp`, which uses this class only for that.
+//
+// The class uses what a job measures itself: delays and marks of its own packets. docs/explanation/turns.md explains
+// why jobs separate, what it costs, and how each constant was chosen.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "mltcp/base/units.h"
+
+namespace mltcp::cc {
+
+/// The queue that a batch of acknowledgements of one connection shows.
+struct QueueSample {
+  Nanos now;
+  /// Time that the latest acknowledged packet spent in queues on its way to the peer; 0 if not known.
+  Nanos delay;
+  Nanos min_rtt;                   ///< minimum round-trip time of the connection
+  std::uint32_t packets = 0;       ///< packets newly acknowledged
+  std::uint32_t packet_bytes = 0;  ///< size of a full packet on the wire
+  bool is_marked = false;          ///< a packet arrived with a congestion mark
+};
+
+/// Measures the bursts of a job, and decides when they wait and overtake. Shared by the job's flows on a shard. A burst
+/// is data between two pauses of at least 1/32 of an iteration.
+class Turns {
+ public:
+  static constexpr double kOvertakingGain = 4;
+
+  /// `waits`: whether the job waits and overtakes; if not, only short bursts are detected. `max_rate`: rate of the path
+  /// until a burst has been measured; 0 if not known. While it is not known, the job does not wait.
+  explicit Turns(bool waits, Rate max_rate = {})
+      : max_rate_(static_cast<float>(max_rate.bits_per_second)), line_rate_(max_rate_), waits_(waits) {}
+
+  /// Call before each packet with data. `iteration` is IterationTracker::iteration(). `iteration_bytes` is the size of
+  /// an iteration, 0 if not known. `resumes`: whether no message of the job was incomplete before this packet's message
+  /// was posted. `now` must not decrease. Returns whether limit() has changed.
+  bool on_send(Nanos now, std::uint64_t iteration, Bytes iteration_bytes, bool resumes) {
+    const Nanos pause = now - latest_;
+    latest_ = now;
+    if (static_cast<std::uint32_t>(iteration) == iteration_ && !ends_burst(pause) && now < hold_ends_) [[likely]]
+      return false;
+    return on_event(now, static_cast<std::uint32_t>(iteration), iteration_bytes, resumes, pause);
+  }
+  /// Call when `bytes` of the job's data were acknowledged for the first time.
+  void on_delivered(Nanos now, Bytes bytes) {
+    latest_ = now;
+    bytes_ += bytes;
+  }
+  /// Call after each batch of acknowledgements. Returns whether limit() has changed.
+  bool on_queue(const QueueSample& sample) {
+    min_rtt_ = static_cast<float>(sample.min_rtt.count) * 1e-9F;
+    packet_bytes_ = static_cast<std::uint16_t>(sample.packet_bytes);
+    if (state_ == State::free && period_ > Nanos()) [[likely]]
+      return false;
+    return look(sample);
+  }
+
+  /// Maximum rate of the job's flows together; 0 if there is none.
+  [[nodiscard]] Rate limit() const {
+    if (state_ == State::free) return {};
+    return Rate(static_cast<std::uint64_t>(line_rate_ / (state_ == State::testing ? kTestShare : kHoldShare)) + 1);
+  }
+  /// Returns true once after a hold has ended without success, if several holds before it did, too. What delays are
+  /// compared with (QueueSample::delay) may then be wrong, for example because a clock is too fast, and is to be
+  /// measured again.
+  [[nodiscard]] bool take_remeasure() {
+    const bool remeasure = remeasure_;
+    remeasure_ = false;
+    return remeasure;
+  }
+  /// Returns whether the bursts of this iteration overtake: their gain is at least kOvertakingGain.
+  [[nodiscard]] bool overtakes() const { return overtakes_; }
+  /// Returns whether the job's bursts are too short for a gain: their gain is 1.
+  [[nodiscard]] bool is_short() const { return is_short_; }
+
+ private:
+  enum class State : std::uint8_t { free, testing, holding };
+
+  static constexpr float kTestShare = 4;   ///< a test's rate is the line rate divided by this number
+  static constexpr float kHoldShare = 48;  ///< the same for a hold
+  static constexpr std::uint32_t kTestPackets = 6;
+  static constexpr std::uint32_t kLowSamples = 2;
+  static constexpr float kQueuePackets = 3.5F;       ///< a longer queue, in full packets, ends a test
+  static constexpr float kMaxTestShare = 0.01F;      ///< a test may take this share of an iteration
+  static constexpr float kShortRoundTrips = 20;      ///< shorter bursts are short
+  static constexpr float kScaleAfterFailure = 0.5F;  ///< factors of scale_
+  static constexpr float kScaleAfterSuccess = 1.5F;
+  static constexpr float kScalePerIteration = 1.1F;
+  static constexpr float kScaleToRemeasure = 1 / 16.0F;
+  static constexpr std::uint32_t kStuckIterations = 3;
+  static constexpr float kStuckShare = 0.04F;  ///< shorter waits, as a share of an iteration, do not count as stuck
+  static constexpr float kStuckSpread = 1.2F;  ///< maximum ratio of the waits of a stuck job
+  static constexpr float kMinPeriod = 2.3F;    ///< minimum period of a stuck job, in bursts
+  static constexpr float kBack = 0.8F;         ///< a wait of this share of the earlier waits: the job is stuck again
+  static constexpr float kWorthwhile = 0.8F;   ///< minimum time that overtaking must save, in bursts
+  static constexpr std::uint8_t kTrial = 5;    ///< iterations in which this time must be saved
+  static constexpr std::uint16_t kFirstRest = 48;  ///< iterations without overtaking after it has not been worthwhile
+
+  [[nodiscard]] bool ends_burst(Nanos pause) const { return period_ == Nanos() || pause.count > period_.count / 32; }
+  bool on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause);
+  void end_burst(Nanos latest);
+  void end_iteration(Nanos now);
+  bool begin_burst(Nanos now, Bytes iteration_bytes);
+  [[nodiscard]] bool may_wait() const;
+  void decide_to_overtake();
+  bool look(const QueueSample& sample);
+  void fail(Nanos now);
+  void release(Nanos now);
+  /// Time in seconds that `bytes` take at the line rate. The rate must be known.
+  [[nodiscard]] float time_of(float bytes) const { return bytes * 8 / line_rate_; }
+  [[nodiscard]] bool is_short(float bytes) const {
+    // The rate of a burst of few round trips is below that of the path, because its window is still growing.
+    constexpr float growing = 1.5F;
+    float rate = is_measured_ ? line_rate_ * growing : max_rate_;
+    if (max_rate_ > 0) rate = std::min(rate, max_rate_);
+    return bytes * 8 < kShortRoundTrips * min_rtt_ * rate;
+  }
+  /// Bit of the current burst in long_; 0 for bursts that have none.
+  [[nodiscard]] std::uint32_t bit() const { return burst_ < 32 ? 1U << burst_ : 0; }
+
+  // Times without a type are in seconds, rates in bit/s, and sizes in bytes. Single precision is enough for them, and
+  // keeps the job small.
+  Nanos latest_;  ///< when data of the job was last sent or acknowledged
+  Nanos began_;   ///< when the burst began, or was released after a test
+  Nanos hold_ends_ = Nanos::never();
+  Nanos iteration_began_ = Nanos::never();
+  Nanos period_;     ///< length of the last complete iteration; 0 if not known
+  Bytes bytes_ = 0;  ///< bytes delivered since began_
+  std::uint32_t iteration_ = 0;
+  std::uint32_t long_ = 1;      ///< bit n: burst n of the last complete iteration was not short
+  std::uint32_t long_now_ = 0;  ///< the same for the current iteration
+  float min_rtt_ = 0;
+  float max_rate_;
+  float line_rate_;                              ///< rate of the fastest recent burst; 0 if not known
+  float longest_ = 0;                            ///< size of the longest complete burst of the current iteration
+  float burst_bytes_ = 0;                        ///< size of the longest burst of the last complete iteration
+  float scale_ = 1;                              ///< maximum length of a hold, as a share of the burst's time
+  std::array<float, kStuckIterations> holds_{};  ///< time waited in the last complete iterations, newest first
+  float hold_ = 0;                               ///< time waited in the current iteration
+  float stuck_ = 0;  ///< time waited per iteration before the job began to overtake; 0 if it has not begun
+  float saved_ = 0;  ///< time saved since the job has overtaken
+  std::uint16_t packet_bytes_ = 0;
+  std::uint16_t rest_ = 0;  ///< iterations until the job may overtake again
+  std::uint16_t next_rest_ = kFirstRest;
+  std::uint8_t trial_left_ = 0;  ///< iterations until the savings are judged
+  std::uint8_t burst_ = 0;       ///< number of the current burst within the iteration; stays at the maximum
+  State state_ = State::free;
+  std::uint8_t tested_ = 0;  ///< packets that have passed the current test
+  std::uint8_t low_ = 0;     ///< consecutive samples without a queue during a hold
+  bool waits_ : 1;
+  bool is_measured_ : 1 = false;  ///< line_rate_ was measured
+  bool is_short_ : 1 = false;
+  bool has_waited_ : 1 = false;   ///< the current burst has met a queue
+  bool has_decided_ : 1 = false;  ///< whether this iteration overtakes is decided
+  bool overtakes_ : 1 = false;
+  bool remeasure_ : 1 = false;  ///< see take_remeasure()
+};
+
+static_assert(sizeof(Turns) <= 128);
+
+}  // namespace mltcp::cc

@@ -1,0 +1,209 @@
+// Waiting and overtaking (cc/turns.h), driven by a model of a link on which another burst leaves a queue at times.
+#include "mltcp/cc/turns.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+namespace mltcp::cc {
+namespace {
+
+using namespace literals;
+
+constexpr Rate kLine{1'000'000'000};
+constexpr Nanos kRtt = 50_us;
+constexpr std::uint32_t kPacket = 1500;
+
+/// A job that sends bursts on a link of rate kLine. Packets are acknowledged one by one, a round trip after they left.
+class Job {
+ public:
+  explicit Job(Bytes burst, bool waits = true, Rate max_rate = kLine) : turns(waits, max_rate), burst_(burst) {}
+
+  /// Runs an iteration: a burst, then `compute`. `queue(time)` is the queue that a packet meets at that time; a
+  /// negative queue stands for a congestion mark. Returns the time from the burst's begin to its end.
+  Nanos iterate(
+      Nanos compute, const std::function<Nanos(Nanos)>& queue = [](Nanos) { return Nanos(); }) {
+    ++iteration_;
+    const Nanos began = now;
+    overtook = false;
+    limits.clear();
+    for (Bytes sent = 0; sent < burst_; sent += kPacket) {
+      turns.on_send(now, iteration_, burst_, sent == 0);
+      overtook = overtook || turns.overtakes();
+      const Rate limit = turns.limit();
+      limits.push_back(limit);
+      now += limit.is_zero() ? kLine.time_for(kPacket) : limit.time_for(kPacket);
+      acknowledge(queue(now));
+    }
+    now += kRtt;
+    const Nanos took = now - began;
+    now += compute;
+    return took;
+  }
+  /// Returns the time that a burst takes alone.
+  [[nodiscard]] Nanos alone() const { return kLine.time_for(burst_); }
+
+  Turns turns;
+  Nanos now = 1_s;
+  bool overtook = false;
+  std::vector<Rate> limits;  ///< limit of each packet of the last burst
+
+ private:
+  void acknowledge(Nanos queue) {
+    turns.on_delivered(now, kPacket);
+    turns.on_queue({.now = now,
+                    .delay = std::max(queue, Nanos()),
+                    .min_rtt = kRtt,
+                    .packets = 1,
+                    .packet_bytes = kPacket,
+                    .is_marked = queue < Nanos()});
+  }
+
+  Bytes burst_;
+  std::uint64_t iteration_ = 0;
+};
+
+constexpr Bytes kBurst = 5'000'000;  // 40 ms
+constexpr Nanos kCompute = 60_ms;
+constexpr Nanos kQueue = 200_us;
+
+TEST(Turns, idle_link__costs_the_test_only) {
+  Job job(kBurst);
+  for (int i = 0; i < 5; ++i) {
+    const Nanos took = job.iterate(kCompute);
+    EXPECT_GT(took, job.alone());
+    EXPECT_LT(took, job.alone() + 500_us) << i;
+    EXPECT_NEAR(static_cast<double>(job.limits.front().bits_per_second), 0.25e9, 0.01e9);
+    EXPECT_TRUE(job.limits.back().is_zero());
+  }
+}
+
+TEST(Turns, busy_link__is_left_to_the_other_burst_until_its_queue_is_gone) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  const Nanos until = job.now + 20_ms;
+  const Nanos took = job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); });
+  EXPECT_GT(took, 20_ms + job.alone());
+  EXPECT_LT(took, 23_ms + job.alone()) << "few packets of the hold pass before the queue is seen to be gone";
+  EXPECT_LT(job.limits[20].bits_per_second, kLine.bits_per_second / 40);
+}
+
+TEST(Turns, marks__are_a_queue) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  const Nanos until = job.now + 20_ms;
+  EXPECT_GT(job.iterate(kCompute, [&](Nanos at) { return at < until ? Nanos(-1) : Nanos(); }), 20_ms + job.alone());
+}
+
+TEST(Turns, queue_that_stays__holds_at_most_one_burst_and_soon_nothing) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  const auto always = [](Nanos) { return kQueue; };
+  const Nanos first = job.iterate(kCompute, always);
+  EXPECT_GT(first, job.alone() * 19 / 10);
+  EXPECT_LT(first, job.alone() * 21 / 10);
+  for (int i = 0; i < 8; ++i) job.iterate(kCompute, always);
+  EXPECT_LT(job.iterate(kCompute, always), job.alone() * 102 / 100);
+  EXPECT_TRUE(job.turns.take_remeasure());
+  EXPECT_FALSE(job.turns.take_remeasure());
+}
+
+TEST(Turns, same_wait_in_three_iterations__is_followed_by_overtaking) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  std::vector<bool> overtook;
+  for (int i = 0; i < 4; ++i) {
+    const Nanos until = job.now + 20_ms;
+    job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); });
+    overtook.push_back(job.overtook);
+  }
+  EXPECT_EQ(overtook, (std::vector<bool>{false, false, false, true}));
+  EXPECT_TRUE(job.limits.front().is_zero()) << "a burst that overtakes does not test";
+}
+
+TEST(Turns, overtaking_that_saves_nothing__is_given_up) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  int overtakings = 0;
+  for (int i = 0; i < 45; ++i) {
+    const Nanos until = job.now + 20_ms;
+    job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); });
+    overtakings += job.overtook ? 1 : 0;
+  }
+  EXPECT_EQ(overtakings, 1);
+}
+
+TEST(Turns, overtaking_that_saves_a_burst__goes_on) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  int overtakings = 0;
+  int since = 100;
+  for (int i = 0; i < 60; ++i) {
+    // The other job is met 8 iterations after it was overtaken.
+    const Nanos until = since > 8 ? job.now + 20_ms : Nanos();
+    job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); });
+    overtakings += job.overtook ? 1 : 0;
+    since = job.overtook ? 0 : since + 1;
+  }
+  EXPECT_GE(overtakings, 4);
+}
+
+TEST(Turns, short_bursts__do_not_wait_and_have_gain_one) {
+  Job job(kLine.bytes_in(kRtt * 19));
+  job.iterate(1_ms);
+  EXPECT_TRUE(job.turns.is_short());
+  const Nanos took = job.iterate(1_ms, [](Nanos) { return kQueue; });
+  EXPECT_LT(took, job.alone() + kRtt * 3);
+  Job longer(kLine.bytes_in(kRtt * 40));
+  longer.iterate(1_ms);
+  EXPECT_FALSE(longer.turns.is_short());
+}
+
+TEST(Turns, test_that_would_take_more_than_a_hundredth_of_an_iteration__is_left_out) {
+  Job job(kLine.bytes_in(10_ms));
+  job.iterate(10_ms);  // a test takes 0.34 ms
+  EXPECT_FALSE(job.turns.is_short());
+  job.iterate(10_ms, [](Nanos) { return kQueue; });
+  EXPECT_TRUE(job.limits.front().is_zero());
+}
+
+TEST(Turns, only_long_bursts_of_an_iteration__wait) {
+  // An iteration of a pipeline: three short bursts, then a long one.
+  Turns turns(true, kLine);
+  Nanos now = 1_s;
+  std::vector<bool> limited;
+  for (std::uint64_t iteration = 1; iteration <= 4; ++iteration) {
+    for (int burst = 0; burst < 4; ++burst) {
+      for (Bytes sent = 0; sent < (burst == 3 ? kBurst : 3 * kPacket); sent += kPacket) {
+        turns.on_send(now, iteration, kBurst, sent == 0);
+        if (sent == 0) limited.push_back(!turns.limit().is_zero());
+        now += kLine.time_for(kPacket);
+        turns.on_delivered(now, kPacket);
+        turns.on_queue({.now = now, .delay = {}, .min_rtt = kRtt, .packets = 1, .packet_bytes = kPacket});
+      }
+      now += 20_ms;
+    }
+  }
+  const std::vector<bool> last(limited.end() - 4, limited.end());
+  EXPECT_EQ(last, (std::vector<bool>{false, false, false, true}));
+}
+
+TEST(Turns, rate_of_the_path__is_measured) {
+  Job job(kBurst, true, Rate());
+  job.iterate(kCompute);
+  EXPECT_TRUE(job.limits.front().is_zero()) << "nothing is known yet";
+  job.iterate(kCompute);
+  EXPECT_NEAR(static_cast<double>(job.limits.front().bits_per_second), 0.25e9, 0.01e9);
+}
+
+TEST(Turns, policy_mltcp__never_waits) {
+  Job job(kBurst, false);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_LT(job.iterate(kCompute, [](Nanos) { return kQueue; }), job.alone() + kRtt * 2);
+    EXPECT_FALSE(job.overtook);
+  }
+}
+
+}  // namespace
+}  // namespace mltcp::cc
