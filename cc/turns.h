@@ -3,9 +3,8 @@
 //
 // MLTCP's gain moves shares over many congestion-window cycles. Waiting separates jobs within a few round trips:
 //
-//   test      A burst begins at a quarter of the line rate. If kTestPackets packets meet no queue and no mark, the
-//   burst
-//             continues at full rate.
+//   test      A burst begins at a quarter of the line rate. If kTestPackets packets meet neither a queue nor a mark,
+//             the burst continues at full rate.
 //   hold      If a packet meets a queue, the job sends at a small share of the line rate until the queue is gone, then
 //             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
 //             line rate, or after less if earlier holds ended without success.
@@ -19,7 +18,7 @@
 // and they do not wait. This also holds for policy `mltcp`, which uses this class only for that.
 //
 // The class uses what a job measures itself: delays and marks of its own packets. docs/explanation/turns.md explains
-// why jobs separate, what it costs, and how each constant was chosen.
+// why jobs separate, and what this costs.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +69,7 @@ class Turns {
   /// Call after each batch of acknowledgements. Returns whether limit() has changed.
   bool on_queue(const QueueSample& sample) {
     min_rtt_ = static_cast<float>(sample.min_rtt.count) * 1e-9F;
-    packet_bytes_ = static_cast<std::uint16_t>(sample.packet_bytes);
+    packet_bytes_ = static_cast<std::uint16_t>(std::min(sample.packet_bytes, 65'535U));
     if (state_ == State::free && period_ > Nanos()) [[likely]]
       return false;
     return look(sample);
