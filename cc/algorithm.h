@@ -84,7 +84,7 @@ struct AckSample {
   double gain = 1.0;           ///< multiplies the increase step; above 0 and finite
   double decrease_gain = 1.0;  ///< passed to reduction(); above 0 and finite
   /// Bytes that the job sends from this shard in one iteration, for algorithms with Capabilities::timed_increase. 0 if
-  /// not known, or if the gain does not depend on iterations.
+  /// not known, if the gain does not depend on iterations, and under policy `turns`.
   Bytes iteration_bytes = 0;
 };
 

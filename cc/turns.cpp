@@ -10,7 +10,7 @@ bool Turns::on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, 
     fail(now);
     return true;
   }
-  const bool begins = ends_burst(pause) && (period_ > Nanos() || iteration != iteration_);
+  const bool begins = ends_burst(pause) && (period_ > 0 || iteration != iteration_);
   if (begins && iteration_ != 0) end_burst(now - pause);
   if (iteration != iteration_) {
     end_iteration(now);
@@ -27,8 +27,8 @@ void Turns::end_burst(Nanos latest) {
   if (state_ != State::free) {
     hold_ += duration;  // the whole burst was sent during the hold
   } else if (bytes > 0 && duration > 2 * min_rtt_) {
-    line_rate_ = std::max(bytes * 8 / (duration - min_rtt_), is_measured_ ? line_rate_ * forget : 0);
-    is_measured_ = true;
+    line_rate_ *= forget;
+    raise_line_rate(bytes * 8 / (duration - min_rtt_));
   }
   longest_ = std::max(longest_, bytes);
   if (!is_short(bytes)) long_now_ |= bit();
@@ -36,11 +36,30 @@ void Turns::end_burst(Nanos latest) {
   bytes_ = 0;
 }
 
+void Turns::begin_window(Nanos now) {
+  window_began_ = now;
+  window_bytes_ = 0;
+}
+
+// A burst that shares the link has moments in which others send less. So one window can show the rate of the link.
+void Turns::end_window(Nanos now) {
+  const auto duration = static_cast<float>((now - window_began_).seconds());
+  if (duration < kWindowRoundTrips * min_rtt_) return;
+  raise_line_rate(window_bytes_ * 8 / duration);
+  begin_window(now);
+}
+
+void Turns::raise_line_rate(float rate) {
+  line_rate_ = is_measured_ ? std::max(line_rate_, rate) : rate;
+  if (max_rate_ > 0) line_rate_ = std::min(line_rate_, max_rate_);
+  is_measured_ = true;
+}
+
 void Turns::end_iteration(Nanos now) {
   if (!iteration_began_.is_never()) {
     // A pause such as that of a checkpoint must not make later pauses look short.
-    const Nanos period = now - iteration_began_;
-    period_ = period_ == Nanos() ? period : std::min(period, period_ * 2);
+    const auto period = static_cast<float>((now - iteration_began_).seconds());
+    period_ = period_ == 0 ? period : std::min(period, period_ * 2);
     if (burst_ > 0) {
       burst_bytes_ = longest_;
       long_ = long_now_;
@@ -53,6 +72,7 @@ void Turns::end_iteration(Nanos now) {
     std::shift_right(holds_.begin(), holds_.end(), 1);
     holds_[0] = hold_;
     scale_ = std::min(1.0F, scale_ * kScalePerIteration);
+    if (iteration_ % kRetryIterations == 0) scale_ = std::max(scale_, kRetryScale);
     if (rest_ > 0) --rest_;
     if (trial_left_ > 0) {
       if (!overtakes_) saved_ += stuck_ - hold_;
@@ -76,7 +96,8 @@ bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
   hold_ends_ = Nanos::never();
   began_ = now;
   bytes_ = 0;
-  if (period_ == Nanos()) {
+  begin_window(now);
+  if (period_ == 0) {
     burst_bytes_ = static_cast<float>(iteration_bytes);
     is_short_ = is_short(burst_bytes_);
   }
@@ -94,7 +115,7 @@ bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
 bool Turns::may_wait() const {
   if (!waits_ || is_short_ || (long_ & bit()) == 0 || line_rate_ == 0 || burst_bytes_ == 0) return false;
   const float test = min_rtt_ + kTestShare * kTestPackets * time_of(packet_bytes_);
-  const float period = std::max(static_cast<float>(period_.seconds()), 2 * time_of(burst_bytes_));
+  const float period = std::max(period_, 2 * time_of(burst_bytes_));
   return test <= kMaxTestShare * period;
 }
 
@@ -103,9 +124,8 @@ void Turns::decide_to_overtake() {
   if (rest_ > 0 || trial_left_ > 0) return;
   if (stuck_ == 0) {
     const auto [min, max] = std::ranges::minmax(holds_);
-    const auto period = static_cast<float>(period_.seconds());
     overtakes_ =
-        min > kStuckShare * period && max <= kStuckSpread * min && period >= kMinPeriod * time_of(burst_bytes_);
+        min > kStuckShare * period_ && max <= kStuckSpread * min && period_ >= kMinPeriod * time_of(burst_bytes_);
     if (overtakes_) stuck_ = (holds_[0] + holds_[1] + holds_[2]) / kStuckIterations;
   } else {
     overtakes_ = holds_[0] >= kBack * stuck_;
@@ -145,7 +165,7 @@ bool Turns::look(const QueueSample& sample) {
 
 void Turns::fail(Nanos now) {
   if (has_waited_) scale_ *= kScaleAfterFailure;
-  if (scale_ < kScaleToRemeasure) remeasure_ = true;
+  if (scale_ < kSteadyScale) remeasure_ = true;
   release(now);
 }
 
@@ -155,6 +175,7 @@ void Turns::release(Nanos now) {
   hold_ += static_cast<float>((now - began_).seconds());
   began_ = now;
   bytes_ = 0;
+  begin_window(now);
 }
 
 }  // namespace mltcp::cc

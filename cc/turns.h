@@ -7,7 +7,8 @@
 //             the burst continues at full rate.
 //   hold      If a packet meets a queue, the job sends at a small share of the line rate until the queue is gone, then
 //             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
-//             line rate, or after less if earlier holds ended without success.
+//             line rate, or after less if earlier holds ended without success. Some iterations later, the job tries a
+//             longer hold again, because the other traffic may have ended.
 //   overtake  Waiting alone would lock a job behind a job with a longer period, because the other job is sending
 //             whenever the first one arrives. A job that has waited for about the same time in kStuckIterations
 //             iterations does not wait in the next one, and its gain is kOvertakingGain. It then comes first for some
@@ -65,12 +66,16 @@ class Turns {
   void on_delivered(Nanos now, Bytes bytes) {
     latest_ = now;
     bytes_ += bytes;
+    if (state_ != State::free) return;
+    window_bytes_ += static_cast<float>(bytes);
+    if (window_bytes_ >= std::max(kWindowPackets * static_cast<float>(packet_bytes_), kWindowShare * burst_bytes_))
+      end_window(now);
   }
   /// Call after each batch of acknowledgements. Returns whether limit() has changed.
   bool on_queue(const QueueSample& sample) {
     min_rtt_ = static_cast<float>(sample.min_rtt.count) * 1e-9F;
     packet_bytes_ = static_cast<std::uint16_t>(std::min(sample.packet_bytes, 65'535U));
-    if (state_ == State::free && period_ > Nanos()) [[likely]]
+    if (state_ == State::free && period_ > 0) [[likely]]
       return false;
     return look(sample);
   }
@@ -90,12 +95,19 @@ class Turns {
   }
   /// Returns whether the bursts of this iteration overtake: their gain is at least kOvertakingGain.
   [[nodiscard]] bool overtakes() const { return overtakes_; }
+  /// Returns whether the link carries traffic that hardly pauses: nearly all holds have ended without success.
+  [[nodiscard]] bool meets_steady_traffic() const { return scale_ < kSteadyScale; }
   /// Returns whether the job's bursts are too short for a gain: their gain is 1.
   [[nodiscard]] bool is_short() const { return is_short_; }
 
  private:
   enum class State : std::uint8_t { free, testing, holding };
 
+  // The rate is measured over windows of at least this many packets, this share of a burst, and this many round trips.
+  // Shorter ones would measure how packets and acknowledgements gather on their way.
+  static constexpr float kWindowPackets = 64;
+  static constexpr float kWindowShare = 1 / 16.0F;
+  static constexpr float kWindowRoundTrips = 4;
   static constexpr float kTestShare = 4;   ///< a test's rate is the line rate divided by this number
   static constexpr float kHoldShare = 48;  ///< the same for a hold
   static constexpr std::uint32_t kTestPackets = 6;
@@ -106,7 +118,9 @@ class Turns {
   static constexpr float kScaleAfterFailure = 0.5F;  ///< factors of scale_
   static constexpr float kScaleAfterSuccess = 1.5F;
   static constexpr float kScalePerIteration = 1.1F;
-  static constexpr float kScaleToRemeasure = 1 / 16.0F;
+  static constexpr float kRetryScale = 0.5F;
+  static constexpr std::uint32_t kRetryIterations = 32;  ///< scale_ is raised to kRetryScale this often
+  static constexpr float kSteadyScale = 1 / 16.0F;
   static constexpr std::uint32_t kStuckIterations = 3;
   static constexpr float kStuckShare = 0.04F;  ///< shorter waits, as a share of an iteration, do not count as stuck
   static constexpr float kStuckSpread = 1.2F;  ///< maximum ratio of the waits of a stuck job
@@ -116,9 +130,12 @@ class Turns {
   static constexpr std::uint8_t kTrial = 5;    ///< iterations in which this time must be saved
   static constexpr std::uint16_t kFirstRest = 48;  ///< iterations without overtaking after it has not been worthwhile
 
-  [[nodiscard]] bool ends_burst(Nanos pause) const { return period_ == Nanos() || pause.count > period_.count / 32; }
+  [[nodiscard]] bool ends_burst(Nanos pause) const { return static_cast<float>(pause.count) >= period_ * (1e9F / 32); }
   bool on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause);
   void end_burst(Nanos latest);
+  void begin_window(Nanos now);
+  void end_window(Nanos now);
+  void raise_line_rate(float rate);
   void end_iteration(Nanos now);
   bool begin_burst(Nanos now, Bytes iteration_bytes);
   [[nodiscard]] bool may_wait() const;
@@ -131,7 +148,7 @@ class Turns {
   [[nodiscard]] bool is_short(float bytes) const {
     // The rate of a burst of few round trips is below that of the path, because its window is still growing.
     constexpr float growing = 1.5F;
-    float rate = is_measured_ ? line_rate_ * growing : max_rate_;
+    float rate = period_ > 0 && is_measured_ ? line_rate_ * growing : max_rate_;
     if (max_rate_ > 0) rate = std::min(rate, max_rate_);
     return bytes * 8 < kShortRoundTrips * min_rtt_ * rate;
   }
@@ -143,15 +160,17 @@ class Turns {
   Nanos latest_;  ///< when data of the job was last sent or acknowledged
   Nanos began_;   ///< when the burst began, or was released after a test
   Nanos hold_ends_ = Nanos::never();
+  Nanos window_began_;  ///< when the current measurement of the rate began
   Nanos iteration_began_ = Nanos::never();
-  Nanos period_;     ///< length of the last complete iteration; 0 if not known
   Bytes bytes_ = 0;  ///< bytes delivered since began_
   std::uint32_t iteration_ = 0;
   std::uint32_t long_ = 1;      ///< bit n: burst n of the last complete iteration was not short
   std::uint32_t long_now_ = 0;  ///< the same for the current iteration
+  float period_ = 0;            ///< length of the last complete iteration; 0 if not known
   float min_rtt_ = 0;
   float max_rate_;
-  float line_rate_;                              ///< rate of the fastest recent burst; 0 if not known
+  float line_rate_;                              ///< highest rate of recent bursts; 0 if not known
+  float window_bytes_ = 0;                       ///< bytes acknowledged since window_began_
   float longest_ = 0;                            ///< size of the longest complete burst of the current iteration
   float burst_bytes_ = 0;                        ///< size of the longest burst of the last complete iteration
   float scale_ = 1;                              ///< maximum length of a hold, as a share of the burst's time

@@ -109,6 +109,21 @@ TEST(Turns, queue_that_stays__holds_at_most_one_burst_and_soon_nothing) {
   EXPECT_FALSE(job.turns.take_remeasure());
 }
 
+TEST(Turns, steady_traffic_that_has_ended__is_noticed) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  for (int i = 0; i < 40; ++i) job.iterate(kCompute, [](Nanos) { return kQueue; });
+  EXPECT_TRUE(job.turns.meets_steady_traffic());
+  const auto waits = [&] {
+    const Nanos until = job.now + 15_ms;
+    return job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); }) > 15_ms + job.alone();
+  };
+  EXPECT_FALSE(waits());
+  for (int i = 0; i < 32; ++i) waits();
+  EXPECT_TRUE(waits());
+  EXPECT_FALSE(job.turns.meets_steady_traffic());
+}
+
 TEST(Turns, same_wait_in_three_iterations__is_followed_by_overtaking) {
   Job job(kBurst);
   job.iterate(kCompute);
@@ -195,6 +210,25 @@ TEST(Turns, rate_of_the_path__is_measured) {
   EXPECT_TRUE(job.limits.front().is_zero()) << "nothing is known yet";
   job.iterate(kCompute);
   EXPECT_NEAR(static_cast<double>(job.limits.front().bits_per_second), 0.25e9, 0.01e9);
+}
+
+// A burst that shares the link with others for most of its time shows the link's rate at its fastest part.
+TEST(Turns, rate_of_the_path__is_that_of_the_fastest_part_of_a_burst) {
+  Turns turns(true);
+  Nanos now = 1_s;
+  double limit = 0;
+  for (std::uint64_t iteration = 1; iteration <= 3; ++iteration) {
+    for (Bytes sent = 0; sent < kBurst; sent += kPacket) {
+      turns.on_send(now, iteration, kBurst, sent == 0);
+      if (sent == 0) limit = static_cast<double>(turns.limit().bits_per_second);
+      const bool alone = sent > kBurst / 2 && sent < kBurst * 3 / 4;
+      now += kLine.time_for(kPacket) * (alone ? 1 : 5);
+      turns.on_delivered(now, kPacket);
+      turns.on_queue({.now = now, .delay = {}, .min_rtt = kRtt, .packets = 1, .packet_bytes = kPacket});
+    }
+    now += kCompute;
+  }
+  EXPECT_NEAR(limit, 0.25e9, 0.03e9);
 }
 
 TEST(Turns, policy_mltcp__never_waits) {

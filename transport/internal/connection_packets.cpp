@@ -577,8 +577,13 @@ void Connection::add_gain(cc::AckSample& sample, const JobState& job) const {
   const bool overtakes = job.turns != nullptr && job.turns->overtakes() && !augmentation.tracker.overrun();
   if (overtakes) sample.gain = std::max(sample.gain, cc::Turns::kOvertakingGain);
   if (!controller_.algorithm().capabilities.timed_increase) return;
+  if (job.turns != nullptr && job.turns->meets_steady_traffic()) {
+    sample.gain = 1;  // larger steps would take a share from traffic that never waits
+    return;
+  }
   sample.gain = overtakes ? augmentation.over_min(sample.gain) : augmentation.gain_over_min();
-  sample.iteration_bytes = augmentation.known_iteration_bytes();
+  // Waiting separates bursts soon enough without steps that grow with the line rate, which harm other traffic.
+  if (!augmentation.takes_turns()) sample.iteration_bytes = augmentation.known_iteration_bytes();
 }
 
 void Connection::update_pacing() {

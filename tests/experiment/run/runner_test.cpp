@@ -93,6 +93,27 @@ TEST(Runner, turns__slow_no_job_whose_period_differs) {
         << i;
 }
 
+// Large steps of DCQCN would take a share from traffic that never waits.
+TEST(Runner, turns__leave_unaware_dcqcn_traffic_its_share) {
+  const Results results = run(parse_experiment(
+      R"(
+    cc = "dcqcn"
+    iterations = 40
+    policies = ["fair", "turns"]
+    bottleneck = { rate = "1 Gbps", buffer = "250 kB", ecn = { kmin = "20 kB", kmax = "60 kB", pmax = 0.1 } }
+    job = [ { name = "a", compute = "250 ms", communicate = "7 MB", start_jitter = "10 ms" },
+            { name = "b", compute = "250 ms", communicate = "7 MB", start_jitter = "10 ms" },
+            { name = "bulk", communicate = "20 MB", unaware = true } ])",
+      "bulk.toml", FileOptions{}));
+  const auto over_fair = [&](std::size_t job) {
+    return static_cast<double>(results.runs[1].jobs[job].mean.count) /
+           static_cast<double>(results.runs[0].jobs[job].mean.count);
+  };
+  EXPECT_LT(over_fair(0), 1.01);
+  EXPECT_LT(over_fair(1), 1.01);
+  EXPECT_LT(over_fair(2), 1.04);
+}
+
 // The modelled hosts process packets when a sleep ends, and not when the packets arrive.
 TEST(Runner, mltcp__interleaves_jobs_of_four_flows_on_hosts_that_nap) {
   Experiment experiment = two_jobs(R"(["mltcp"])");
