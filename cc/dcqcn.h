@@ -35,8 +35,8 @@
 // The paper's R_AI and T are chosen for long flows. With these values a flow takes 27 ms to regain half of a link,
 // whatever the link's rate. Shares follow the gains only if this time is short compared with a job's burst. If this
 // time exceeds a quarter of the burst's duration at line rate, the steps of a flow under MLTCP are enlarged until the
-// time is a quarter of the duration. R_AI at the minimum gain is enlarged to at most 1/50 of the line rate. Under policy
-// `turns`, waiting separates bursts sooner than this, so steps are not enlarged.
+// time is a quarter of the duration. R_AI at the minimum gain is enlarged to at most 1/50 of the line rate. Under
+// policy `turns`, waiting separates bursts sooner than this, so steps are not enlarged.
 //
 // Larger steps must not outrun the cuts. Let D be the time between two notifications of a flow. If D is at least F * T,
 // the duration of fast recovery, fast recovery undoes each cut before the next one. The steps then dominate, and the

@@ -71,8 +71,8 @@ void Turns::end_iteration(Nanos now) {
     is_short_ = is_short(burst_bytes_);
     std::shift_right(holds_.begin(), holds_.end(), 1);
     holds_[0] = hold_;
-    scale_ = std::min(1.0F, scale_ * kScalePerIteration);
-    if (iteration_ % kRetryIterations == 0) scale_ = std::max(scale_, kRetryScale);
+    for (std::uint8_t* const left : {&caution_, &pause_})
+      if (*left > 0) --*left;
     if (rest_ > 0) --rest_;
     if (trial_left_ > 0) {
       if (!overtakes_) saved_ += stuck_ - hold_;
@@ -83,7 +83,7 @@ void Turns::end_iteration(Nanos now) {
       }
     }
   }
-  overtakes_ = has_decided_ = false;
+  overtakes_ = has_waited_enough_ = has_decided_ = false;
   burst_ = 0;
   long_now_ = 0;
   longest_ = hold_ = 0;
@@ -93,6 +93,7 @@ void Turns::end_iteration(Nanos now) {
 bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
   const bool was_limited = state_ != State::free;
   state_ = State::free;
+  has_waited_enough_ = false;
   hold_ends_ = Nanos::never();
   began_ = now;
   bytes_ = 0;
@@ -108,12 +109,16 @@ bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
   tested_ = 0;
   has_waited_ = false;
   constexpr float longest_hold = 10;  // in seconds
-  hold_ends_ = now + Nanos::from_seconds(std::min(scale_ * time_of(burst_bytes_), longest_hold));
+  hold_ends_ = now + Nanos::from_seconds(std::min(max_hold(), longest_hold));
   return true;
 }
 
+float Turns::max_hold() const {
+  return (meets_steady_traffic() ? kSteadyShare : caution_ > 0 ? kCautiousShare : 1) * time_of(burst_bytes_);
+}
+
 bool Turns::may_wait() const {
-  if (!waits_ || is_short_ || (long_ & bit()) == 0 || line_rate_ == 0 || burst_bytes_ == 0) return false;
+  if (!waits_ || is_short_ || pause_ > 0 || (long_ & bit()) == 0 || line_rate_ == 0 || burst_bytes_ == 0) return false;
   const float test = min_rtt_ + kTestShare * kTestPackets * time_of(packet_bytes_);
   const float period = std::max(period_, 2 * time_of(burst_bytes_));
   return test <= kMaxTestShare * period;
@@ -146,7 +151,7 @@ bool Turns::look(const QueueSample& sample) {
   if (state_ == State::testing && is_low && !is_over) {
     tested_ = static_cast<std::uint8_t>(std::min(tested_ + sample.packets, kTestPackets));
     if (tested_ < kTestPackets) return false;
-    if (has_waited_) scale_ = std::min(1.0F, scale_ * kScaleAfterSuccess);
+    failures_ = 0;
     release(sample.now);
   } else if (is_over) {
     fail(sample.now);
@@ -164,8 +169,15 @@ bool Turns::look(const QueueSample& sample) {
 }
 
 void Turns::fail(Nanos now) {
-  if (has_waited_) scale_ *= kScaleAfterFailure;
-  if (scale_ < kSteadyScale) remeasure_ = true;
+  if (has_waited_) {
+    has_waited_enough_ = !meets_steady_traffic();
+    caution_ = kCautiousIterations;
+    failures_ = static_cast<std::uint8_t>(std::min(failures_ + 1, kSteadyFailures + 3));
+    if (meets_steady_traffic()) {
+      pause_ = static_cast<std::uint8_t>(kFirstPause << (failures_ - kSteadyFailures));
+      remeasure_ = true;
+    }
+  }
   release(now);
 }
 

@@ -7,8 +7,9 @@
 //             the burst continues at full rate.
 //   hold      If a packet meets a queue, the job sends at a small share of the line rate until the queue is gone, then
 //             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
-//             line rate, or after less if earlier holds ended without success. Some iterations later, the job tries a
-//             longer hold again, because the other traffic may have ended.
+//             line rate, or half of it if a hold has recently ended without success. The burst then goes on with gain
+//             kOvertakingGain. So it ends about when it would under fair sharing, and no other burst ends later. If
+//             several holds in a row fail, the other traffic hardly pauses, and the job waits less and less often.
 //   overtake  Waiting alone would lock a job behind a job with a longer period, because the other job is sending
 //             whenever the first one arrives. A job that has waited for about the same time in kStuckIterations
 //             iterations does not wait in the next one, and its gain is kOvertakingGain. It then comes first for some
@@ -93,10 +94,10 @@ class Turns {
     remeasure_ = false;
     return remeasure;
   }
-  /// Returns whether the bursts of this iteration overtake: their gain is at least kOvertakingGain.
-  [[nodiscard]] bool overtakes() const { return overtakes_; }
-  /// Returns whether the link carries traffic that hardly pauses: nearly all holds have ended without success.
-  [[nodiscard]] bool meets_steady_traffic() const { return scale_ < kSteadyScale; }
+  /// Returns whether the current burst overtakes: its gain is at least kOvertakingGain.
+  [[nodiscard]] bool overtakes() const { return overtakes_ || has_waited_enough_; }
+  /// Returns whether the link carries traffic that hardly pauses: the last holds have ended without success.
+  [[nodiscard]] bool meets_steady_traffic() const { return failures_ >= kSteadyFailures; }
   /// Returns whether the job's bursts are too short for a gain: their gain is 1.
   [[nodiscard]] bool is_short() const { return is_short_; }
 
@@ -112,15 +113,14 @@ class Turns {
   static constexpr float kHoldShare = 48;  ///< the same for a hold
   static constexpr std::uint32_t kTestPackets = 6;
   static constexpr std::uint32_t kLowSamples = 2;
-  static constexpr float kQueuePackets = 3.5F;       ///< a longer queue, in full packets, ends a test
-  static constexpr float kMaxTestShare = 0.01F;      ///< a test may take this share of an iteration
-  static constexpr float kShortRoundTrips = 20;      ///< shorter bursts are short
-  static constexpr float kScaleAfterFailure = 0.5F;  ///< factors of scale_
-  static constexpr float kScaleAfterSuccess = 1.5F;
-  static constexpr float kScalePerIteration = 1.1F;
-  static constexpr float kRetryScale = 0.5F;
-  static constexpr std::uint32_t kRetryIterations = 32;  ///< scale_ is raised to kRetryScale this often
-  static constexpr float kSteadyScale = 1 / 16.0F;
+  static constexpr float kQueuePackets = 3.5F;   ///< a longer queue, in full packets, ends a test
+  static constexpr float kMaxTestShare = 0.01F;  ///< a test may take this share of an iteration
+  static constexpr float kShortRoundTrips = 20;  ///< shorter bursts are short
+  static constexpr float kCautiousShare = 0.5F;  ///< maximum hold, in bursts, after a failure
+  static constexpr std::uint8_t kCautiousIterations = 8;
+  static constexpr std::uint8_t kSteadyFailures = 3;  ///< successive failures that show steady traffic
+  static constexpr float kSteadyShare = 0.125F;       ///< maximum hold, in bursts, beside steady traffic
+  static constexpr unsigned kFirstPause = 4;  ///< iterations without waiting beside steady traffic; doubled up to 32
   static constexpr std::uint32_t kStuckIterations = 3;
   static constexpr float kStuckShare = 0.04F;  ///< shorter waits, as a share of an iteration, do not count as stuck
   static constexpr float kStuckSpread = 1.2F;  ///< maximum ratio of the waits of a stuck job
@@ -141,6 +141,7 @@ class Turns {
   [[nodiscard]] bool may_wait() const;
   void decide_to_overtake();
   bool look(const QueueSample& sample);
+  [[nodiscard]] float max_hold() const;
   void fail(Nanos now);
   void release(Nanos now);
   /// Time in seconds that `bytes` take at the line rate. The rate must be known.
@@ -173,7 +174,6 @@ class Turns {
   float window_bytes_ = 0;                       ///< bytes acknowledged since window_began_
   float longest_ = 0;                            ///< size of the longest complete burst of the current iteration
   float burst_bytes_ = 0;                        ///< size of the longest burst of the last complete iteration
-  float scale_ = 1;                              ///< maximum length of a hold, as a share of the burst's time
   std::array<float, kStuckIterations> holds_{};  ///< time waited in the last complete iterations, newest first
   float hold_ = 0;                               ///< time waited in the current iteration
   float stuck_ = 0;  ///< time waited per iteration before the job began to overtake; 0 if it has not begun
@@ -181,6 +181,9 @@ class Turns {
   std::uint16_t packet_bytes_ = 0;
   std::uint16_t rest_ = 0;  ///< iterations until the job may overtake again
   std::uint16_t next_rest_ = kFirstRest;
+  std::uint8_t failures_ = 0;    ///< holds that have ended without success since a test was last passed
+  std::uint8_t caution_ = 0;     ///< iterations in which holds take at most kCautiousShare
+  std::uint8_t pause_ = 0;       ///< iterations in which the job does not wait
   std::uint8_t trial_left_ = 0;  ///< iterations until the savings are judged
   std::uint8_t burst_ = 0;       ///< number of the current burst within the iteration; stays at the maximum
   State state_ = State::free;
@@ -189,8 +192,9 @@ class Turns {
   bool waits_ : 1;
   bool is_measured_ : 1 = false;  ///< line_rate_ was measured
   bool is_short_ : 1 = false;
-  bool has_waited_ : 1 = false;   ///< the current burst has met a queue
-  bool has_decided_ : 1 = false;  ///< whether this iteration overtakes is decided
+  bool has_waited_ : 1 = false;         ///< the current burst has met a queue
+  bool has_waited_enough_ : 1 = false;  ///< the hold of the current burst has ended without success
+  bool has_decided_ : 1 = false;        ///< whether this iteration overtakes is decided
   bool overtakes_ : 1 = false;
   bool remeasure_ : 1 = false;  ///< see take_remeasure()
 };

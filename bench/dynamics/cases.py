@@ -176,6 +176,13 @@ CASES = {
          mix("mix6", "reno", (150, 30), (210, 40), (330, 60), (97, 15), (121, 20), (400, 80))],
         [mix("mix4", "dcqcn", (120, 40), (180, 45), (260, 70), (310, 80)),
          mix("mix6", "swift", (110, 20), (170, 35), (230, 40), (290, 55), (350, 50), (410, 75))]),
+    "three and four periods": (
+        [*(mix("periods3", cc, (135, 50), (150, 55), (194, 71)) for cc in ("reno", "dcqcn", "swift")),
+         mix("periods4", "reno", (80, 20), (96, 24), (120, 30), (152, 38), iterations=60)],
+        [*(mix("periods3b", cc, (110, 42), (128, 45), (160, 60)) for cc in ("cubic", "dctcp", "reno")),
+         mix("periods4", "swift", (90, 24), (115, 26), (140, 36), (170, 44), iterations=60)]),
+    "bursts that differ": ([mix("bursts2", cc, (105, 45), (126, 104)) for cc in ("reno", "dctcp")],
+                           [mix("bursts2", cc, (100, 35), (130, 90)) for cc in ("swift", "dcqcn")]),
     "far": ([equal("far500", "reno", delay=500, buffer=250)], [equal("far500", "cubic", delay=500, buffer=250)]),
     "short": (
         [short("short4rtt", "reno", 4, 500), short("short10rtt", "dctcp", 10, 500), short("short30rtt", "dcqcn", 30, 200),

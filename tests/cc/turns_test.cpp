@@ -100,13 +100,40 @@ TEST(Turns, queue_that_stays__holds_at_most_one_burst_and_soon_nothing) {
   Job job(kBurst);
   job.iterate(kCompute);
   const auto always = [](Nanos) { return kQueue; };
-  const Nanos first = job.iterate(kCompute, always);
-  EXPECT_GT(first, job.alone() * 19 / 10);
-  EXPECT_LT(first, job.alone() * 21 / 10);
-  for (int i = 0; i < 8; ++i) job.iterate(kCompute, always);
-  EXPECT_LT(job.iterate(kCompute, always), job.alone() * 102 / 100);
+  const auto waited = [&] {
+    const Nanos took = job.iterate(kCompute, always) - job.alone();
+    return static_cast<double>(took.count) / static_cast<double>(job.alone().count);
+  };
+  EXPECT_NEAR(waited(), 1, 0.05);
+  EXPECT_TRUE(job.overtook) << "the rest of a burst that has waited in vain";
+  EXPECT_FALSE(job.turns.take_remeasure());
+  EXPECT_NEAR(waited(), 0.5, 0.05);
+  EXPECT_NEAR(waited(), 0.5, 0.05);
+  EXPECT_TRUE(job.turns.meets_steady_traffic());
   EXPECT_TRUE(job.turns.take_remeasure());
   EXPECT_FALSE(job.turns.take_remeasure());
+  double sum = 0;
+  for (int i = 0; i < 64; ++i) {
+    sum += waited();
+    EXPECT_FALSE(job.overtook) << i;
+  }
+  EXPECT_GT(sum, 3 * 0.12);
+  EXPECT_LT(sum, 5 * 0.13);
+}
+
+TEST(Turns, hold_that_has_failed__is_followed_by_holds_of_half_a_burst_for_eight_iterations) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  job.iterate(kCompute, [](Nanos) { return kQueue; });
+  const auto overtakes = [&](Nanos queue_lasts) {
+    const Nanos until = job.now + queue_lasts;
+    job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); });
+    return job.overtook;
+  };
+  EXPECT_FALSE(overtakes(job.alone() * 4 / 10));
+  EXPECT_TRUE(overtakes(job.alone() * 6 / 10));
+  for (int i = 0; i < 8; ++i) job.iterate(kCompute);
+  EXPECT_FALSE(overtakes(job.alone() * 6 / 10));
 }
 
 TEST(Turns, steady_traffic_that_has_ended__is_noticed) {
@@ -114,13 +141,7 @@ TEST(Turns, steady_traffic_that_has_ended__is_noticed) {
   job.iterate(kCompute);
   for (int i = 0; i < 40; ++i) job.iterate(kCompute, [](Nanos) { return kQueue; });
   EXPECT_TRUE(job.turns.meets_steady_traffic());
-  const auto waits = [&] {
-    const Nanos until = job.now + 15_ms;
-    return job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); }) > 15_ms + job.alone();
-  };
-  EXPECT_FALSE(waits());
-  for (int i = 0; i < 32; ++i) waits();
-  EXPECT_TRUE(waits());
+  for (int i = 0; i < 33; ++i) job.iterate(kCompute);
   EXPECT_FALSE(job.turns.meets_steady_traffic());
 }
 

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "manual.h"
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "output_file.h"
 
 namespace mltcp::tools {
