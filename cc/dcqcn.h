@@ -36,12 +36,12 @@
 // whatever the link's rate. Shares follow the gains only if this time is short compared with a job's burst. If this
 // time exceeds a quarter of the burst's duration at line rate, the steps of a flow under MLTCP are enlarged until the
 // time is a quarter of the duration. R_AI at the minimum gain is enlarged to at most 1/50 of the line rate. Under
-// policy `turns`, waiting separates bursts sooner than this, so steps are not enlarged.
+// policy `turns`, waiting separates bursts sooner than this, so steps are not enlarged and need no further limits.
 //
 // Larger steps must not outrun the cuts. Let D be the time between two notifications of a flow. If D is at least F * T,
 // the duration of fast recovery, fast recovery undoes each cut before the next one. The steps then dominate, and the
 // rates of n flows add up to n times their equilibrium. D grows with n, because a flow is only notified of its own
-// packets. With 24 flows on 1 Gbps, D was 290 us, and nine of ten packets were lost. So flows under MLTCP
+// packets. With 24 flows on 1 Gbps, D was 290 us, and nine of ten packets were lost. So flows with larger steps
 // - take no additive step between a cut and the next unmarked acknowledgement, because there is no free capacity as
 //   long as all acknowledgements are marked, and
 // - scale their steps below half the line rate by the square root of (rate / half the line rate). The steps of n flows

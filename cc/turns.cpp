@@ -44,7 +44,7 @@ void Turns::begin_window(Nanos now) {
 // A burst that shares the link has moments in which others send less. So one window can show the rate of the link.
 void Turns::end_window(Nanos now) {
   const auto duration = static_cast<float>((now - window_began_).seconds());
-  if (duration < kWindowRoundTrips * min_rtt_) return;
+  if (iteration_began_.is_never() || min_rtt_ == 0 || duration < kWindowRoundTrips * min_rtt_) return;
   raise_line_rate(window_bytes_ * 8 / duration);
   begin_window(now);
 }
@@ -71,11 +71,10 @@ void Turns::end_iteration(Nanos now) {
     is_short_ = is_short(burst_bytes_);
     std::shift_right(holds_.begin(), holds_.end(), 1);
     holds_[0] = hold_;
-    for (std::uint8_t* const left : {&caution_, &pause_})
-      if (*left > 0) --*left;
+    if (caution_left_ > 0) --caution_left_;
     if (rest_ > 0) --rest_;
     if (trial_left_ > 0) {
-      if (!overtakes_) saved_ += stuck_ - hold_;
+      if (!overtakes_ && skips_left_ == 0) saved_ += stuck_ - hold_;
       if (--trial_left_ == 0 && saved_ < kWorthwhile * time_of(burst_bytes_)) {
         stuck_ = 0;
         rest_ = next_rest_;
@@ -83,7 +82,8 @@ void Turns::end_iteration(Nanos now) {
       }
     }
   }
-  overtakes_ = has_waited_enough_ = has_decided_ = false;
+  if (skips_left_ > 0) --skips_left_;
+  overtakes_ = has_failed_ = has_decided_ = false;
   burst_ = 0;
   long_now_ = 0;
   longest_ = hold_ = 0;
@@ -93,7 +93,7 @@ void Turns::end_iteration(Nanos now) {
 bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
   const bool was_limited = state_ != State::free;
   state_ = State::free;
-  has_waited_enough_ = false;
+  has_failed_ = false;
   hold_ends_ = Nanos::never();
   began_ = now;
   bytes_ = 0;
@@ -114,11 +114,12 @@ bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
 }
 
 float Turns::max_hold() const {
-  return (meets_steady_traffic() ? kSteadyShare : caution_ > 0 ? kCautiousShare : 1) * time_of(burst_bytes_);
+  return (meets_steady_traffic() ? kSteadyShare : caution_left_ > 0 ? kCautiousShare : 1) * time_of(burst_bytes_);
 }
 
 bool Turns::may_wait() const {
-  if (!waits_ || is_short_ || pause_ > 0 || (long_ & bit()) == 0 || line_rate_ == 0 || burst_bytes_ == 0) return false;
+  if (!waits_ || is_short_ || skips_left_ > 0 || (long_ & bit()) == 0 || line_rate_ == 0 || burst_bytes_ == 0)
+    return false;
   const float test = min_rtt_ + kTestShare * kTestPackets * time_of(packet_bytes_);
   const float period = std::max(period_, 2 * time_of(burst_bytes_));
   return test <= kMaxTestShare * period;
@@ -170,11 +171,11 @@ bool Turns::look(const QueueSample& sample) {
 
 void Turns::fail(Nanos now) {
   if (has_waited_) {
-    has_waited_enough_ = !meets_steady_traffic();
-    caution_ = kCautiousIterations;
+    has_failed_ = !meets_steady_traffic();
+    caution_left_ = kCautiousIterations;
     failures_ = static_cast<std::uint8_t>(std::min(failures_ + 1, kSteadyFailures + 3));
     if (meets_steady_traffic()) {
-      pause_ = static_cast<std::uint8_t>(kFirstPause << (failures_ - kSteadyFailures));
+      skips_left_ = static_cast<std::uint8_t>(kFirstSkips << (failures_ - kSteadyFailures));
       remeasure_ = true;
     }
   }

@@ -8,8 +8,9 @@
 //   hold      If a packet meets a queue, the job sends at a small share of the line rate until the queue is gone, then
 //             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
 //             line rate, or half of it if a hold has recently ended without success. The burst then goes on with gain
-//             kOvertakingGain. So it ends about when it would under fair sharing, and no other burst ends later. If
-//             several holds in a row fail, the other traffic hardly pauses, and the job waits less and less often.
+//             kOvertakingGain. After a hold of half a burst, it ends about when it would under fair sharing, and a
+//             burst that it has met ends no later. If several holds in a row fail, the other traffic hardly pauses, and
+//             the job waits less and less often.
 //   overtake  Waiting alone would lock a job behind a job with a longer period, because the other job is sending
 //             whenever the first one arrives. A job that has waited for about the same time in kStuckIterations
 //             iterations does not wait in the next one, and its gain is kOvertakingGain. It then comes first for some
@@ -53,6 +54,11 @@ class Turns {
   explicit Turns(bool waits, Rate max_rate = {})
       : max_rate_(static_cast<float>(max_rate.bits_per_second)), line_rate_(max_rate_), waits_(waits) {}
 
+  /// Sets the rate of the path, if it has changed; 0 if not known.
+  void set_max_rate(Rate rate) {
+    max_rate_ = static_cast<float>(rate.bits_per_second);
+    if (!is_measured_) line_rate_ = max_rate_;
+  }
   /// Call before each packet with data. `iteration` is IterationTracker::iteration(). `iteration_bytes` is the size of
   /// an iteration, 0 if not known. `resumes`: whether no message of the job was incomplete before this packet's message
   /// was posted. `now` must not decrease. Returns whether limit() has changed.
@@ -65,12 +71,11 @@ class Turns {
   }
   /// Call when `bytes` of the job's data were acknowledged for the first time.
   void on_delivered(Nanos now, Bytes bytes) {
+    // A window ends between two acknowledgements, so that it contains the time for which its last bytes were held back.
+    if (now > latest_ && window_bytes_ >= min_window()) end_window(latest_);
     latest_ = now;
     bytes_ += bytes;
-    if (state_ != State::free) return;
-    window_bytes_ += static_cast<float>(bytes);
-    if (window_bytes_ >= std::max(kWindowPackets * static_cast<float>(packet_bytes_), kWindowShare * burst_bytes_))
-      end_window(now);
+    if (state_ == State::free) window_bytes_ += static_cast<float>(bytes);
   }
   /// Call after each batch of acknowledgements. Returns whether limit() has changed.
   bool on_queue(const QueueSample& sample) {
@@ -95,7 +100,10 @@ class Turns {
     return remeasure;
   }
   /// Returns whether the current burst overtakes: its gain is at least kOvertakingGain.
-  [[nodiscard]] bool overtakes() const { return overtakes_ || has_waited_enough_; }
+  /// The gain ends with twice the bytes of the longest burst, so that it can't go on in a burst without an end.
+  [[nodiscard]] bool overtakes() const {
+    return (overtakes_ || has_failed_) && static_cast<float>(bytes_) <= 2 * burst_bytes_;
+  }
   /// Returns whether the link carries traffic that hardly pauses: the last holds have ended without success.
   [[nodiscard]] bool meets_steady_traffic() const { return failures_ >= kSteadyFailures; }
   /// Returns whether the job's bursts are too short for a gain: their gain is 1.
@@ -113,14 +121,15 @@ class Turns {
   static constexpr float kHoldShare = 48;  ///< the same for a hold
   static constexpr std::uint32_t kTestPackets = 6;
   static constexpr std::uint32_t kLowSamples = 2;
-  static constexpr float kQueuePackets = 3.5F;   ///< a longer queue, in full packets, ends a test
-  static constexpr float kMaxTestShare = 0.01F;  ///< a test may take this share of an iteration
-  static constexpr float kShortRoundTrips = 20;  ///< shorter bursts are short
-  static constexpr float kCautiousShare = 0.5F;  ///< maximum hold, in bursts, after a failure
-  static constexpr std::uint8_t kCautiousIterations = 8;
-  static constexpr std::uint8_t kSteadyFailures = 3;  ///< successive failures that show steady traffic
-  static constexpr float kSteadyShare = 0.125F;       ///< maximum hold, in bursts, beside steady traffic
-  static constexpr unsigned kFirstPause = 4;  ///< iterations without waiting beside steady traffic; doubled up to 32
+  static constexpr float kQueuePackets = 3.5F;            ///< a longer queue, in full packets, ends a test
+  static constexpr float kMaxTestShare = 0.01F;           ///< a test may take this share of an iteration
+  static constexpr float kShortRoundTrips = 20;           ///< shorter bursts are short
+  static constexpr float kCautiousShare = 0.5F;           ///< maximum hold, in bursts, after a failure
+  static constexpr std::uint8_t kCautiousIterations = 8;  ///< with that of the failure
+  static constexpr std::uint8_t kSteadyFailures = 3;      ///< successive failures that show steady traffic
+  static constexpr float kSteadyShare = 0.125F;           ///< maximum hold, in bursts, beside steady traffic
+  static constexpr unsigned kFirstSkips =
+      4;  ///< beside steady traffic, waits are this many iterations apart; doubled up to 32
   static constexpr std::uint32_t kStuckIterations = 3;
   static constexpr float kStuckShare = 0.04F;  ///< shorter waits, as a share of an iteration, do not count as stuck
   static constexpr float kStuckSpread = 1.2F;  ///< maximum ratio of the waits of a stuck job
@@ -133,6 +142,9 @@ class Turns {
   [[nodiscard]] bool ends_burst(Nanos pause) const { return static_cast<float>(pause.count) >= period_ * (1e9F / 32); }
   bool on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause);
   void end_burst(Nanos latest);
+  [[nodiscard]] float min_window() const {
+    return std::max(kWindowPackets * static_cast<float>(packet_bytes_), kWindowShare * burst_bytes_);
+  }
   void begin_window(Nanos now);
   void end_window(Nanos now);
   void raise_line_rate(float rate);
@@ -181,20 +193,20 @@ class Turns {
   std::uint16_t packet_bytes_ = 0;
   std::uint16_t rest_ = 0;  ///< iterations until the job may overtake again
   std::uint16_t next_rest_ = kFirstRest;
-  std::uint8_t failures_ = 0;    ///< holds that have ended without success since a test was last passed
-  std::uint8_t caution_ = 0;     ///< iterations in which holds take at most kCautiousShare
-  std::uint8_t pause_ = 0;       ///< iterations in which the job does not wait
-  std::uint8_t trial_left_ = 0;  ///< iterations until the savings are judged
-  std::uint8_t burst_ = 0;       ///< number of the current burst within the iteration; stays at the maximum
+  std::uint8_t failures_ = 0;      ///< holds that have ended without success since a test was last passed
+  std::uint8_t caution_left_ = 0;  ///< iterations in which holds take at most kCautiousShare
+  std::uint8_t skips_left_ = 0;    ///< iterations in which the job does not wait
+  std::uint8_t trial_left_ = 0;    ///< iterations until the savings are judged
+  std::uint8_t burst_ = 0;         ///< number of the current burst within the iteration; stays at the maximum
   State state_ = State::free;
   std::uint8_t tested_ = 0;  ///< packets that have passed the current test
   std::uint8_t low_ = 0;     ///< consecutive samples without a queue during a hold
   bool waits_ : 1;
   bool is_measured_ : 1 = false;  ///< line_rate_ was measured
   bool is_short_ : 1 = false;
-  bool has_waited_ : 1 = false;         ///< the current burst has met a queue
-  bool has_waited_enough_ : 1 = false;  ///< the hold of the current burst has ended without success
-  bool has_decided_ : 1 = false;        ///< whether this iteration overtakes is decided
+  bool has_waited_ : 1 = false;   ///< the current burst has met a queue
+  bool has_failed_ : 1 = false;   ///< the hold of the current burst has ended without success
+  bool has_decided_ : 1 = false;  ///< whether this iteration overtakes is decided
   bool overtakes_ : 1 = false;
   bool remeasure_ : 1 = false;  ///< see take_remeasure()
 };

@@ -252,6 +252,43 @@ TEST(Turns, rate_of_the_path__is_that_of_the_fastest_part_of_a_burst) {
   EXPECT_NEAR(limit, 0.25e9, 0.03e9);
 }
 
+// Acknowledgements that were held back show no higher rate. Traffic before the first iteration shows none.
+TEST(Turns, acknowledgements_that_arrive_together__do_not_raise_the_rate) {
+  Turns turns(true);
+  Nanos now = 1_s;
+  double limit = 0;
+  for (std::uint64_t iteration = 0; iteration <= 3; ++iteration) {
+    for (Bytes sent = 0; sent < kBurst; sent += kPacket) {
+      turns.on_send(now, iteration, kBurst, sent == 0);
+      if (sent == 0) limit = static_cast<double>(turns.limit().bits_per_second);
+      now += kLine.time_for(kPacket);
+      if (sent / kPacket % 200 != 199) continue;
+      for (int packet = 0; packet < 200; ++packet) turns.on_delivered(now, kPacket);
+      turns.on_queue({.now = now, .delay = {}, .min_rtt = kRtt, .packets = 200, .packet_bytes = kPacket});
+    }
+    now += kCompute;
+    EXPECT_FALSE(turns.is_short()) << iteration;
+  }
+  EXPECT_GT(limit, 0.2e9);
+  EXPECT_LT(limit, 0.3e9);
+}
+
+TEST(Turns, burst_without_an_end__does_not_overtake_for_ever) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  job.turns.on_send(job.now, 9, kBurst, true);
+  bool did = false;
+  for (int packet = 0; packet < 20'000; ++packet) {
+    job.now += kLine.time_for(kPacket);
+    job.turns.on_send(job.now, 9, kBurst, false);
+    job.turns.on_delivered(job.now, kPacket);
+    job.turns.on_queue({.now = job.now, .delay = kQueue, .min_rtt = kRtt, .packets = 1, .packet_bytes = kPacket});
+    did = did || job.turns.overtakes();
+  }
+  EXPECT_TRUE(did);
+  EXPECT_FALSE(job.turns.overtakes());
+}
+
 TEST(Turns, policy_mltcp__never_waits) {
   Job job(kBurst, false);
   for (int i = 0; i < 6; ++i) {

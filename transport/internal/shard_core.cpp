@@ -468,6 +468,7 @@ void ShardCore::pace(JobState& job, Rate rate) const {
   // A burst of four packets is far smaller than a switch's buffer.
   job.max_rate_burst = Bytes{4} * (limits_.max_packet_bytes + limits_.overhead_bytes);
   job.max_rate = rate;
+  if (job.turns != nullptr) job.turns->set_max_rate(rate);
   job.pace();
 }
 
