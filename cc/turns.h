@@ -49,8 +49,9 @@ class Turns {
  public:
   static constexpr double kOvertakingGain = 4;
 
-  /// `waits`: whether the job waits and overtakes; if not, only short bursts are detected. `max_rate`: rate of the path
-  /// until a burst has been measured; 0 if not known. While it is not known, the job does not wait.
+  /// `waits`: whether the job waits and overtakes; if not, only short bursts are detected. `max_rate`: no burst is
+  /// faster, and until one has been measured, this is the rate of the path; 0 if not known. The job then waits only
+  /// after that.
   explicit Turns(bool waits, Rate max_rate = {})
       : max_rate_(static_cast<float>(max_rate.bits_per_second)), line_rate_(max_rate_), waits_(waits) {}
 
