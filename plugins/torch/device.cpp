@@ -10,27 +10,24 @@
 // registered with pybind11. Python itself is not linked, because the loading process is Python.
 #include <pybind11/pybind11.h>
 // pybind11.h includes Python's header, which must come before all other headers.
-#include <c10/util/Registry.h>
-#include <gloo/transport/device.h>
 #include <torch/csrc/api/include/torch/version.h>
 #include <unistd.h>
+#include <torch/csrc/distributed/c10d/GlooDeviceFactory.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "mltcp/plugins/gloo/device.h"
-
-namespace c10d {
-// Copied from GlooDeviceFactory.hpp, which only builds of PyTorch itself can include.
-C10_DECLARE_SHARED_REGISTRY(GlooDeviceRegistry, ::gloo::transport::Device, const std::string&, const std::string&);
-}  // namespace c10d
 
 namespace {
 
@@ -81,6 +78,18 @@ std::shared_ptr<gloo::transport::Device> make(const std::string& interface, cons
   known.all.push_back({++known.made, device});
   return device;
 }
+
+/// Reads what PyTorch's class of process groups declares as protected.
+struct Group : c10d::ProcessGroupGloo {
+  /// Returns true if no thread of `group` has work or holds a tensor of ended work. A thread of the group holds the
+  /// mutex while it releases such a tensor.
+  static bool is_idle(c10d::ProcessGroupGloo& group) {
+    const std::lock_guard lock(group.*&Group::workMutex_);
+    const auto& running = group.*&Group::workInProgress_;
+    return (group.*&Group::workQueue_).empty() &&
+           std::all_of(running.begin(), running.end(), [](const auto& work) { return !work.defined(); });
+  }
+};
 
 /// Whether this copy of the library is the one that PyTorch uses.
 bool is_registered = false;
@@ -152,6 +161,18 @@ MLTCP_TORCH_API std::uint64_t mltcp_torch_number_of(PyObject* object) {
   } catch (const std::exception&) {  // an object of another class
   }
   return 0;
+}
+/// Waits until the threads of a process group have ended all work and hold no tensor, for at most `limit_s` seconds.
+/// Returns at once if `object` is not a ProcessGroupGloo. The caller holds Python's lock, which is free meanwhile.
+MLTCP_TORCH_API void mltcp_torch_wait_until_idle(PyObject* object, double limit_s) {
+  try {
+    auto& group = pybind11::cast<c10d::ProcessGroupGloo&>(pybind11::handle(object));
+    const pybind11::gil_scoped_release unlocked;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+    while (!Group::is_idle(group) && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } catch (const std::exception&) {  // an object of another class
+  }
 }
 /// Returns the error text of this thread's latest call that returned 1.
 MLTCP_TORCH_API const char* mltcp_torch_failure() { return failure.c_str(); }

@@ -75,6 +75,8 @@ _objects.mltcp_torch_make_device.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _objects.mltcp_torch_make_device.restype = ctypes.py_object
 _objects.mltcp_torch_number_of.argtypes = [ctypes.py_object]
 _objects.mltcp_torch_number_of.restype = ctypes.c_uint64
+_objects.mltcp_torch_wait_until_idle.argtypes = [ctypes.py_object, ctypes.c_double]
+_objects.mltcp_torch_wait_until_idle.restype = None
 # Maps each process group that PyTorch wraps for debugging to the group inside the wrapper.
 _inside: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 
@@ -113,10 +115,14 @@ def _leave() -> None:
     """Destroys process groups before the interpreter ends. A thread of a group may hold the last reference to a tensor,
     and needs the interpreter lock to free the tensor. If the interpreter ends while the thread waits for the lock,
     Python kills the process with "terminate called without an active exception". This happens on every transport.
-    Destroying a group releases the lock and waits for the threads of the group."""
+    The program may still hold references to groups, so that destroy_process_group() does not destroy them. This waits
+    for the threads of every group first. It waits for at most 5 s, because work whose peers do not take part ends only
+    at the timeout of the group, which is 30 minutes by default."""
     if dist.is_initialized() and _library.mltcp_torch_devices():  # a forked child has no devices
+        end = time.monotonic() + 5
+        for group in list(dist.distributed_c10d._pg_map):
+            _objects.mltcp_torch_wait_until_idle(_inside.get(group, group), end - time.monotonic())
         dist.destroy_process_group()
-        time.sleep(0.001)  # The program may still hold references to groups; this lets their threads take the lock.
 
 
 def _leave_in_order(_: Any = None) -> None:
