@@ -21,6 +21,7 @@
 #include "mltcp/lab/experiment/cluster/cluster_network.h"
 #include "mltcp/lab/experiment/run/demand.h"
 #include "mltcp/lab/experiment/run/plan.h"
+#include "mltcp/lab/experiment/run/plan_forecast.h"
 #include "mltcp/scheduler/cluster.h"
 #include "mltcp/scheduler/placement.h"
 
@@ -56,6 +57,10 @@ std::unique_ptr<ClusterNetwork> make_network(const ClusterExperiment& experiment
   config.parameters = experiment.parameters;
   return experiment.level == ClusterExperiment::Level::packet ? make_packet_network(config) : make_flow_network(config);
 }
+
+// Slots must save this share of an iteration, because a job waits for its first slot about half a period, and jobs that
+// come and go change slots every few tens of iterations.
+constexpr double kCostOfSlots = 0.02;
 
 /// Identifies jobs with equal properties.
 using Kind = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // type, workers, batch
@@ -358,10 +363,23 @@ class ClusterRunner {
     first_send_.erase(number);
   }
 
+  [[nodiscard]] PhasePlan plan_of(const scheduler::ClusterSolution::SolvedJob& job) const {
+    PhasePlan plan;
+    plan.slot = job.time_shift + first_send_.at(number_of(job.name));
+    plan.period = job.slot_period;
+    plan.tolerance = experiment_.schedule.tolerance;
+    plan.correction = experiment_.schedule.correction;
+    plan.gradual_step = experiment_.schedule.gradual_step;
+    plan.clock_bound = experiment_.schedule.clock_bound;
+    return plan;
+  }
+
   /// Gives slots to competing jobs if all jobs of their connected component fit. If demands exceed a link's capacity
   /// even in the best slots, iterations become longer than their slots. A job that misses its slot then has to wait for
   /// its next slot. In this case, slots cost more time than fair sharing, and fair sharing costs more time than MLTCP.
   /// The same applies to jobs that share links with a job without slots.
+  ///
+  /// Slots are also left out if they are predicted to harm a job, or to gain nothing.
   void give_plans() {
     const scheduler::ClusterSolution& solution = cluster_.solution();
     std::vector<bool> competing(solution.jobs.size());
@@ -372,6 +390,8 @@ class ClusterRunner {
       for (const scheduler::LinkUse& use : link.uses) competing[use.job] = true;
       if (link.solution.score < experiment_.min_score) fitting[link.component] = false;
     }
+    for (std::uint32_t component = 0; component < fitting.size(); ++component)
+      fitting[component] = fitting[component] && slots_pay(component);
     for (std::uint32_t i = 0; i < solution.jobs.size(); ++i) {
       const auto& job = solution.jobs[i];
       const std::uint32_t number = number_of(job.name);
@@ -382,17 +402,47 @@ class ClusterRunner {
         plans_.erase(at);
         continue;
       }
-      PhasePlan plan;
-      plan.slot = job.time_shift + first_send_.at(number);
-      plan.period = job.slot_period;
-      plan.tolerance = experiment_.schedule.tolerance;
-      plan.correction = experiment_.schedule.correction;
-      plan.gradual_step = experiment_.schedule.gradual_step;
-      plan.clock_bound = experiment_.schedule.clock_bound;
+      const PhasePlan plan = plan_of(job);
       if (at != plans_.end() && at->second == plan) continue;
       network_->set_plan(number, plan);
       plans_[number] = plan;
     }
+  }
+
+  /// Returns whether the jobs of a component with slots take less time than without, and none of them takes longer, by
+  /// forecasts (plan_forecast.h). Returns true for a component that is too large for a forecast.
+  [[nodiscard]] bool slots_pay(std::uint32_t component) {
+    const scheduler::ClusterSolution& solution = cluster_.solution();
+    const std::vector<std::uint32_t>& members = solution.components[component].jobs;
+    if (members.size() < 2 || members.size() > kMaxRepairedJobs) return true;
+    scheduler::Problem problem;
+    std::vector<ForecastJob> jobs;
+    std::vector<std::tuple<std::uint32_t, Nanos, Nanos>> key;
+    std::map<std::string, std::uint32_t> index;
+    for (const std::uint32_t member : members) {
+      const auto& job = solution.jobs[member];
+      const std::uint32_t number = number_of(job.name);
+      index.emplace(job.name, static_cast<std::uint32_t>(problem.jobs.size()));
+      problem.jobs.push_back({job.name, job.period, {}});
+      const Nanos jitter = job_of(experiment_, kind_of(arrivals_[number])).jitter;
+      jobs.push_back({first_send_.at(number), jitter.seconds() / job.period.seconds(), plan_of(job)});
+      key.emplace_back(number, jobs.back().slots.slot, job.slot_period);
+    }
+    const auto [known, added] = slots_pay_.try_emplace(std::move(key), true);
+    if (!added) return known->second;
+    for (std::size_t link = 0; link < solution.links.size(); ++link) {
+      if (!solution.links[link].competed || solution.links[link].component != component) continue;
+      scheduler::LinkProblem one = cluster_.link_problem(link);
+      for (scheduler::Problem::Use& use : one.problem.links[0].uses) use.job = index.at(one.problem.jobs[use.job].name);
+      problem.links.push_back(std::move(one.problem.links[0]));
+    }
+    std::optional<cc::Aggressiveness> function;
+    if (scheme_.policy->interleaves) function = experiment_.mltcp.function;
+    const Forecast slots = forecast_slots(problem, jobs, function, nullptr);
+    const Forecast sharing = forecast_sharing(problem, jobs, function);
+    bool harms = false;
+    for (std::size_t i = 0; i < jobs.size(); ++i) harms = harms || slots.jobs[i] > sharing.jobs[i];
+    return known->second = !harms && slots.mean + kCostOfSlots < sharing.mean;
   }
 
   /// Updates the time averages. The state has been constant from the last call until `now`.
@@ -438,6 +488,8 @@ class ClusterRunner {
   std::map<scheduler::Topology::Link, std::uint32_t> users_;
   std::unique_ptr<ClusterNetwork> network_;
   std::map<std::uint32_t, PhasePlan> plans_;
+  /// What slots_pay() has found for jobs with these slots and slot periods.
+  std::map<std::vector<std::tuple<std::uint32_t, Nanos, Nanos>>, bool> slots_pay_;
   /// By running job: time of the first send in an iteration, from the start of the iteration.
   std::map<std::uint32_t, Nanos> first_send_;
   ClusterRun run_;

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "mltcp/base/error.h"
+#include "mltcp/base/text.h"
 #include "mltcp/scheduler/problem.h"
 
 namespace mltcp::experiment {
@@ -28,12 +29,13 @@ constexpr double kMinSlack = 0.001;
 // Lateness up to this share of the period is not repaired, because detecting it takes about as long as the overlap that
 // it causes.
 constexpr double kMinTolerance = 0.01;
-// Error of forecasts as a share of an iteration; forecasts do not model packets. If forecasts with and without slots
-// differ by at most this error, slots are used, because their effect is certain.
-constexpr double kForecastError = 0.01;
 // If jobs overlap even in their slots, lateness spreads among them and forecasts are less accurate. Such slots must
 // save at least this share of the cost of sharing.
 constexpr double kMinSaving = 0.25;
+
+// Running jobs get slots that they reach soon, rather than better slots, if these do not repay the longer delay in this
+// number of iterations.
+constexpr double kIterationsOfPlan = 12;
 
 /// Number of step meetings that count as one node of the solver (scheduler/internal/search.cpp).
 constexpr std::uint64_t kMeetingsPerNode = 64;
@@ -42,6 +44,9 @@ constexpr std::uint64_t kMeetingsPerNode = 64;
 struct Component {
   scheduler::Problem problem;
   std::vector<std::size_t> jobs;  ///< for each job of the problem, its number among all jobs
+  /// The problem with the unaware jobs that use its links, after all other jobs; for forecasts.
+  scheduler::Problem traffic;
+  std::vector<ForecastJob> forecast_jobs;  ///< for each job of `traffic`; without slots
 };
 
 std::vector<Component> components_of(std::span<const workload::Job> jobs, std::span<const Profile> profiles) {
@@ -49,17 +54,17 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
     std::string name;
     Rate capacity;
     std::vector<std::pair<std::size_t, const scheduler::Demand*>> uses;
+    std::vector<std::pair<std::size_t, const scheduler::Demand*>> unaware;
   };
   std::map<std::size_t, Shared> links;
-  for (std::size_t job = 0; job < jobs.size(); ++job) {
-    if (jobs[job].unaware) continue;
+  for (std::size_t job = 0; job < jobs.size(); ++job)
     for (const Profile::Use& use : profiles[job].uses) {
+      if (use.demand.bursts.empty()) continue;
       Shared& link = links[use.link];
       link.name = use.name;
       link.capacity = use.capacity;
-      if (!use.demand.bursts.empty()) link.uses.emplace_back(job, &use.demand);
+      (jobs[job].unaware ? link.unaware : link.uses).emplace_back(job, &use.demand);
     }
-  }
   std::erase_if(links, [](const auto& link) { return link.second.uses.size() < 2; });
 
   // For each job, a job of its component with a smaller or equal number. Following these numbers leads to the
@@ -79,6 +84,10 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
   std::map<std::size_t, Component> found;
   std::vector<std::uint32_t> index(jobs.size());
   std::vector<bool> placed(jobs.size());
+  const auto forecast_job = [&](std::size_t job) {
+    return ForecastJob{
+        profiles[job].first_send, jobs[job].jitter.seconds() / profiles[job].period.seconds(), {}, jobs[job].unaware};
+  };
   for (const auto& [number, link] : links) {
     Component& component = found[root(link.uses.front().first)];
     scheduler::Problem::Link& as_problem = component.problem.links.emplace_back();
@@ -90,9 +99,28 @@ std::vector<Component> components_of(std::span<const workload::Job> jobs, std::s
         index[job] = static_cast<std::uint32_t>(component.jobs.size());
         component.jobs.push_back(job);
         component.problem.jobs.push_back({jobs[job].name, profiles[job].period, {}});
+        component.forecast_jobs.push_back(forecast_job(job));
       }
       as_problem.uses.push_back({index[job], *demand});
     }
+  }
+  for (auto& [number, component] : found) component.traffic = component.problem;
+  // For each component, the number of its links so far, and the index in `traffic` of each unaware job so far.
+  std::map<const Component*, std::size_t> links_done;
+  std::map<const Component*, std::map<std::size_t, std::uint32_t>> unaware;
+  for (const auto& [number, link] : links) {
+    Component& component = found[root(link.uses.front().first)];
+    // An unaware job whose links belong to several components is a job of each.
+    std::map<std::size_t, std::uint32_t>& own = unaware[&component];
+    for (const auto& [job, demand] : link.unaware) {
+      const auto [at, added] = own.try_emplace(job, static_cast<std::uint32_t>(component.traffic.jobs.size()));
+      if (added) {
+        component.traffic.jobs.push_back({jobs[job].name, profiles[job].period, {}});
+        component.forecast_jobs.push_back(forecast_job(job));
+      }
+      component.traffic.links[links_done[&component]].uses.push_back({at->second, *demand});
+    }
+    ++links_done[&component];
   }
   std::vector<Component> result;
   result.reserve(found.size());
@@ -145,15 +173,6 @@ double slack_of(const ScheduleSettings& settings, const Component& component, st
   return slack;
 }
 
-/// Returns the jobs as input of the forecast, without slots.
-std::vector<ForecastJob> forecast_jobs(const Component& component, std::span<const workload::Job> jobs,
-                                       std::span<const Profile> profiles) {
-  std::vector<ForecastJob> result;
-  for (const std::size_t job : component.jobs)
-    result.push_back({profiles[job].first_send, jobs[job].jitter.seconds() / profiles[job].period.seconds(), {}});
-  return result;
-}
-
 /// Returns the lowest score of any link; 1 if no jobs overlap.
 double lowest_score(const scheduler::Solution& solution) {
   double score = 1;
@@ -187,7 +206,6 @@ class Planning {
         profiles_(profiles),
         options_(options),
         component_(component),
-        forecast_jobs_(forecast_jobs(component, jobs, profiles)),
         repaired_(options.repaired && component.jobs.size() <= kMaxRepairedJobs),
         sharing_(without_slots()) {
     for (const std::size_t job : component.jobs) held_.push_back(profiles[job].first_send);
@@ -200,6 +218,31 @@ class Planning {
   [[nodiscard]] std::uint64_t work() const { return work_; }
   /// Returns whether a work limit was reached, so that some slots were not tried or a forecast is incomplete.
   [[nodiscard]] bool cut_off() const { return cut_off_; }
+
+  /// Returns slots of the same lengths as `found` that running jobs reach with little delay. Sets `delays`, the delay
+  /// of each job's next iteration, by job number, and `common`, which is to be added to the solution's shifts. Returns
+  /// no value if such slots do not pay.
+  std::optional<Candidate> near(const Candidate& found, std::vector<Nanos>& delays, Nanos& common) {
+    Candidate result = found;
+    std::vector<Nanos>& shifts = result.solution.shifts;
+    common = Nanos::never();
+    for (const std::size_t job : component_.jobs) common = std::min(common, jobs_[job].start);
+    for (std::size_t i = 0; i < shifts.size(); ++i)
+      shifts[i] = modulo(jobs_[component_.jobs[i]].start - common, result.solution.slots.periods[i]);
+    const std::vector<Nanos> before = shifts;
+    make_plans(result);
+    part_first_slots(result);
+    for (std::size_t i = 0; i < shifts.size(); ++i) {
+      delays[component_.jobs[i]] = shifts[i] - before[i];
+      shifts[i] = modulo(shifts[i], result.solution.slots.periods[i]);
+    }
+    const scheduler::Solution reached = scheduler::evaluate(component_.problem, result.solution.slots, shifts);
+    result.solution.links = reached.links;
+    result.solution.score = reached.score;
+    make_plans(result);
+    if (!result.objection.empty()) return {};
+    return result;
+  }
 
   /// Returns the best slots found. If they do not pay, `objection` says why.
   Candidate best() {
@@ -233,11 +276,12 @@ class Planning {
   /// Returns the forecast without slots. Under MLTCP, slots must pay compared with MLTCP without slots, and compared
   /// with fair sharing. So mean and tail are each the minimum of both forecasts.
   [[nodiscard]] Forecast without_slots() const {
-    Forecast fair = forecast_sharing(component_.problem, forecast_jobs_, std::nullopt);
+    Forecast fair = forecast_sharing(component_.traffic, component_.forecast_jobs, std::nullopt);
     if (!options_.sharing) return fair;
-    Forecast own = forecast_sharing(component_.problem, forecast_jobs_, options_.sharing);
+    Forecast own = forecast_sharing(component_.traffic, component_.forecast_jobs, options_.sharing);
     own.mean = std::min(own.mean, fair.mean);
     own.tail = std::min(own.tail, fair.tail);
+    for (std::size_t j = 0; j < own.jobs.size(); ++j) own.jobs[j] = std::min(own.jobs[j], fair.jobs[j]);
     return own;
   }
   /// Returns by how much mean and tail together exceed isolation. The value is increased if slots overlap, since the
@@ -299,7 +343,7 @@ class Planning {
   /// Sets plans, forecast and objection from the solution's shifts.
   void make_plans(Candidate& candidate) {
     const scheduler::Solution& solution = candidate.solution;
-    std::vector<ForecastJob> jobs = forecast_jobs_;
+    std::vector<ForecastJob> jobs = component_.forecast_jobs;
     candidate.plans.clear();
     for (std::uint32_t i = 0; i < component_.jobs.size(); ++i) {
       const std::size_t job = component_.jobs[i];
@@ -327,7 +371,7 @@ class Planning {
     }
     if (solution.slots.within_limit) {
       candidate.forecast =
-          forecast_slots(component_.problem, jobs, options_.sharing, repaired_ ? candidate.timetable.get() : nullptr);
+          forecast_slots(component_.traffic, jobs, options_.sharing, repaired_ ? candidate.timetable.get() : nullptr);
       work_ += candidate.forecast.work;
       cut_off_ = cut_off_ || !candidate.forecast.complete;
     }
@@ -347,7 +391,14 @@ class Planning {
     }
     const double saved = sharing_.mean - slots.mean;
     const double min = fit ? -kForecastError : kMinSaving * (sharing_.mean - 1);
-    if (saved >= min && slots.tail <= sharing_.tail + (fit ? kForecastError : 0)) return {};
+    if (saved >= min && slots.tail <= sharing_.tail + (fit ? kForecastError : 0)) {
+      for (std::size_t j = 0; j < component_.jobs.size(); ++j)
+        if (slots.jobs[j] > sharing_.jobs[j] + kForecastError)
+          return fmt::format(
+              "slots would harm job {}: its iterations would take {:.3f} times their time alone; without slots {:.3f}",
+              in_quotes(jobs_[component_.jobs[j]].name), slots.jobs[j], sharing_.jobs[j]);
+      return {};
+    }
     std::string why = fmt::format(
         "slots do not help enough: iterations would take {:.3f} times their time alone, the longest of the later half "
         "{:.3f}; without slots {:.3f} and {:.3f}",
@@ -363,7 +414,6 @@ class Planning {
   std::span<const Profile> profiles_;
   const PlanOptions& options_;
   const Component& component_;
-  const std::vector<ForecastJob> forecast_jobs_;
   std::vector<Nanos> held_;  ///< for each job of the component, time from the start of an iteration to its slot
   const bool repaired_;
   const Forecast sharing_;
@@ -464,8 +514,7 @@ double slack_for(const ScheduleSettings& settings, std::span<const workload::Job
     options.slack = slack_of(settings, component, jobs, profiles);
     double slack = options.slack;
     if (!settings.slack) {
-      const Forecast sharing =
-          forecast_sharing(component.problem, forecast_jobs(component, jobs, profiles), std::nullopt);
+      const Forecast sharing = forecast_sharing(component.traffic, component.forecast_jobs, std::nullopt);
       slack += margin_for(component.problem, options, max_margin(slack, sharing));
     }
     max = std::max(max, slack);
@@ -488,9 +537,28 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
   const auto found = found_for(settings, jobs, profiles, options);
   for (const Found& one : *found) {
     const Component& component = one.component;
-    const Candidate& best = one.best;
+    Candidate best = one.best;
     const std::size_t group = component.jobs.front();
     for (const std::size_t job : component.jobs) schedule.groups[job] = group;
+    Nanos common = min_delays(component, best.solution, jobs, schedule.delays);
+    if (options.running && best.objection.empty()) {
+      std::vector<Nanos> delays = schedule.delays;
+      Nanos start;
+      auto near = Planning(settings, jobs, profiles, options, component).near(best, delays, start);
+      // The time that a plan costs, in periods of a job: once for delays, and again in each of the next iterations.
+      const auto loss = [&](const Candidate& candidate, std::span<const Nanos> waits) {
+        double sum = 0;
+        for (std::size_t i = 0; i < component.jobs.size(); ++i)
+          sum += waits[component.jobs[i]].seconds() / profiles[component.jobs[i]].period.seconds() +
+                 kIterationsOfPlan * candidate.forecast.jobs[i];
+        return sum;
+      };
+      if (near && loss(*near, delays) < loss(best, schedule.delays)) {
+        best = std::move(*near);
+        schedule.delays = std::move(delays);
+        common = start;
+      }
+    }
     const scheduler::Solution& solution = best.solution;
     const auto weight = static_cast<double>(component.problem.links.size());
     links += component.problem.links.size();
@@ -503,11 +571,13 @@ Schedule plan_jobs(const ScheduleSettings& settings, std::span<const workload::J
         one.repaired,   one.work};
     if (!best.objection.empty()) {
       summary.unplanned += component.jobs.size();
-      for (const std::size_t job : component.jobs) schedule.reasons[job] = best.objection;
+      for (const std::size_t job : component.jobs) {
+        schedule.reasons[job] = best.objection;
+        schedule.delays[job] = Nanos();
+      }
       continue;
     }
     summary.stretch = std::max(summary.stretch, solution.slots.stretch);
-    const Nanos common = min_delays(component, solution, jobs, schedule.delays);
     for (std::size_t i = 0; i < component.jobs.size(); ++i) {
       const std::size_t job = component.jobs[i];
       PhasePlan& plan = schedule.slots[job].emplace(best.plans[i]);

@@ -60,6 +60,9 @@ struct PlanOptions {
   std::optional<cc::Aggressiveness> sharing;
   /// True if a keeper detects jobs that have missed their slots, and repairs the plan at once.
   bool repaired = false;
+  /// True if the jobs are running, so that each of them pays for the way to its slot. The start of each job is then
+  /// when its next iteration would begin without slots.
+  bool running = false;
   PlanMemo* memo = nullptr;  ///< null if there is no memo
 };
 

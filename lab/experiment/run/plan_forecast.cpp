@@ -97,7 +97,11 @@ class Replay {
  public:
   Replay(const scheduler::Problem& problem, std::span<const ForecastJob> given,
          const std::optional<cc::Aggressiveness>& function)
-      : given_(given), function_(function), links_(problem.links.size()) {
+      : given_(given),
+        aware_(static_cast<std::size_t>(
+            std::ranges::count_if(given, [](const ForecastJob& job) { return !job.unaware; }))),
+        function_(function),
+        links_(problem.links.size()) {
     for (std::uint32_t number = 0; number < problem.jobs.size(); ++number) {
       ReplayedJob& job = jobs_.emplace_back();
       job.period = problem.jobs[number].period.seconds();
@@ -118,7 +122,7 @@ class Replay {
     states_.assign(jobs_.size(), {});
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       states_[j].begins = starts[j];
-      if (slots) {
+      if (slots && j < aware_) {
         states_[j].slots = given_[j].slots;
         states_[j].gate.set(given_[j].slots, Nanos());
       }
@@ -145,8 +149,8 @@ class Replay {
     }
     sum.work += repair_work_;
     sum.complete = sum.complete && repairs_complete_;
-    sum.jobs.resize(jobs_.size());
-    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+    sum.jobs.resize(aware_);
+    for (std::size_t j = 0; j < aware_; ++j) {
       std::vector<double>& lengths = states_[j].lengths;
       // Counts an unfinished iteration with its time so far, if this time exceeds the period.
       if (states_[j].running && now_ - states_[j].start > jobs_[j].period) lengths.push_back(now_ - states_[j].start);
@@ -161,7 +165,7 @@ class Replay {
         if (i >= lengths.size() / 2) tail = std::max(tail, lengths[i]);
       }
       sum.jobs[j] += mean / static_cast<double>(lengths.size()) / jobs_[j].period;
-      sum.tail += tail / jobs_[j].period / static_cast<double>(jobs_.size());
+      sum.tail += tail / jobs_[j].period / static_cast<double>(aware_);
     }
   }
 
@@ -181,10 +185,10 @@ class Replay {
     std::vector<double> lengths;
   };
 
-  /// Returns the number of iterations that every job has completed, at most kIterations.
+  /// Returns the number of iterations that every aware job has completed, at most kIterations.
   [[nodiscard]] std::size_t fewest() const {
     std::size_t min = kIterations;
-    for (const State& state : states_) min = std::min(min, state.lengths.size());
+    for (std::size_t j = 0; j < aware_; ++j) min = std::min(min, states_[j].lengths.size());
     return min;
   }
 
@@ -251,11 +255,11 @@ class Replay {
     // As in the plan keeper, a job that is early for its first slot waits without a repair.
     if (state.lengths.empty() && modulo(now - state.slots.slot, state.slots.period) > state.slots.period / 2) return;
     std::vector<Nanos> shifts;
-    for (std::size_t k = 0; k < jobs_.size(); ++k) shifts.push_back(states_[k].slots.slot - given_[k].first_send);
+    for (std::size_t k = 0; k < aware_; ++k) shifts.push_back(states_[k].slots.slot - given_[k].first_send);
     const scheduler::Repair repair = timetable->repair(shifts, static_cast<std::uint32_t>(j), now);
     repair_work_ += repair.work;
     repairs_complete_ = repairs_complete_ && repair.complete;
-    for (std::size_t k = 0; k < jobs_.size(); ++k) {
+    for (std::size_t k = 0; k < aware_; ++k) {
       if (repair.delays[k].count == 0) continue;
       State& other = states_[k];
       other.slots.slot += repair.delays[k];
@@ -273,13 +277,13 @@ class Replay {
     const ReplayedJob& job = jobs_[j];
     double end = job.segments[state.segment].to;
     if (!state.asked) end = std::min(end, std::max(job.send, state.at));
-    if (function_ && !job.segments[state.segment].asks.empty())
+    if (function_ && j < aware_ && !job.segments[state.segment].asks.empty())
       end = std::min(end, state.at + job.period / static_cast<double>(kStepsOfFunction));
     return (end - state.at) / state.speed;
   }
 
   [[nodiscard]] double weight(std::size_t j) const {
-    if (!function_) return 1;
+    if (!function_ || j >= aware_) return 1;
     const ReplayedJob& job = jobs_[j];
     const Segment& segment = job.segments[states_[j].segment];
     const double next = states_[j].segment + 1 < job.segments.size() ? job.segments[states_[j].segment + 1].sent : 1.0;
@@ -336,6 +340,7 @@ class Replay {
   }
 
   std::span<const ForecastJob> given_;
+  std::size_t aware_;  // number of jobs that are not unaware, which come first
   std::optional<cc::Aggressiveness> function_;
   std::size_t links_;
   std::vector<ReplayedJob> jobs_;
@@ -385,9 +390,10 @@ Forecast forecast_slots(const scheduler::Problem& problem, std::span<const Forec
     Random random = Random::stream(kSeed, run);
     // Each job begins on its slot.
     std::vector<double> starts;
-    for (const ForecastJob& job : jobs) {
-      starts.push_back(modulo(job.slots.slot - job.first_send, job.slots.period).seconds());
-    }
+    for (std::size_t j = 0; j < jobs.size(); ++j)
+      starts.push_back(jobs[j].unaware
+                           ? random.uniform() * problem.jobs[j].period.seconds()
+                           : modulo(jobs[j].slots.slot - jobs[j].first_send, jobs[j].slots.period).seconds());
     replay.run(starts, true, timetable, random, sum);
   }
   return mean_of(std::move(sum), runs);

@@ -26,11 +26,16 @@
 
 namespace mltcp::experiment {
 
+/// Error of forecasts as a share of an iteration; forecasts do not model packets. If forecasts with and without slots
+/// that keep jobs apart differ by at most this error, slots are used, because their effect is certain.
+inline constexpr double kForecastError = 0.01;
+
 /// Data of a job that the forecast needs in addition to the scheduling problem.
 struct ForecastJob {
-  Nanos first_send;   ///< time from the start of an iteration to its first bytes
-  double jitter = 0;  ///< standard deviation of the compute time, as a share of the period
-  PhasePlan slots;    ///< slots of the communication phases; used only by forecast_slots()
+  Nanos first_send;      ///< time from the start of an iteration to its first bytes
+  double jitter = 0;     ///< standard deviation of the compute time, as a share of the period
+  PhasePlan slots;       ///< slots of the communication phases; used only by forecast_slots()
+  bool unaware = false;  ///< follows neither slots nor MLTCP; results do not contain it
 };
 
 /// Predicted iteration times, as multiples of isolated iteration times.
@@ -42,6 +47,8 @@ struct Forecast {
   bool complete = true;      ///< false if the replay or a repair ended early because of the work limit
   std::uint64_t work = 0;    ///< work of repairs, see scheduler::Repair
 };
+
+// Jobs that are unaware come after all other jobs of the problem.
 
 /// Returns the forecast without slots. Jobs share links in the ratio that `function` gives for their progress, or
 /// fairly if `function` is empty.

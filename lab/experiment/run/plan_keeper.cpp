@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -20,8 +21,11 @@ constexpr Nanos kShortestSlice{100'000};
 // Maximum cost of repairs beyond what slots save, in periods, for all jobs together. The gate's limit is similar: it
 // drops a plan as a misfit after three corrections of a period each.
 constexpr double kMaxDebt = 3;
-// Number of each job's latest iterations that decide whether slots pay.
-constexpr std::size_t kIterationsToJudge = 6;
+// Slots are given up if iterations take longer than predicted without slots, by this many periods of each job in all.
+// The correction of a single disturbance costs about one. A single iteration counts for at most kMaxExcess, because a
+// pause of the program may have lengthened it.
+constexpr double kMaxOverrun = 1.5;
+constexpr double kMaxExcess = 0.5;
 
 }  // namespace
 
@@ -65,12 +69,9 @@ Nanos PlanKeeper::slice() const {
 
 void PlanKeeper::follow(std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
   for (std::size_t group = 0; group < schedule_.planned.size(); ++group) {
-    const Schedule::Group& planned = schedule_.planned[group];
-    if (planned.jobs.empty() || planned.fit || !planned.repaired || !schedule_.slots[group]) continue;
-    const Nanos pause = schedule_.slots[group]->period * static_cast<std::int64_t>(kIterationsToJudge);
-    if (now - epoch < groups_[group].looked_at + pause) continue;
-    groups_[group].looked_at = now - epoch;
-    if (std::string reason; worth_nothing(planned, drivers, reason)) give_up(group, reason, drivers);
+    if (schedule_.planned[group].jobs.empty() || !schedule_.planned[group].sharing.known || !schedule_.slots[group])
+      continue;
+    if (std::string reason; worth_nothing(group, drivers, reason)) give_up(group, reason, drivers);
   }
   for (std::size_t i = 0; i < drivers.size(); ++i) {
     if (!schedule_.slots[i]) continue;
@@ -100,25 +101,30 @@ bool PlanKeeper::drifts(std::size_t number, const RunningJob& driver, Nanos now)
   return now >= state.joins_until || !early;
 }
 
-bool PlanKeeper::worth_nothing(const Schedule::Group& group, std::span<RunningJob* const> drivers,
-                               std::string& reason) const {
-  double sum = 0;
-  for (const std::size_t job : group.jobs) {
+bool PlanKeeper::worth_nothing(std::size_t group, std::span<RunningJob* const> drivers, std::string& reason) {
+  const Schedule::Group& planned = schedule_.planned[group];
+  const auto jobs = static_cast<double>(planned.jobs.size());
+  GroupState& state = groups_[group];
+  for (const std::size_t job : planned.jobs) {
+    if (drivers[job]->recorded() <= states_[job].judged) continue;
     const JobResult result = drivers[job]->result();
-    if (result.iterations.size() < kIterationsToJudge) return false;
-    double own = 0;
-    for (std::size_t i = result.iterations.size() - kIterationsToJudge; i < result.iterations.size(); ++i) {
-      own += result.iterations[i].seconds();
+    for (std::size_t& i = states_[job].judged; i < result.iterations.size(); ++i) {
+      // The iteration in which a job waits for its first slot does not count.
+      if (result.starts[i] < state.planned_at + schedule_.slots[job]->period) continue;
+      double length = result.iterations[i].seconds();
       // Subtracts compute time beyond that of the profile, because slots do not cause it.
-      if (!result.iteration_compute.empty()) own -= (result.iteration_compute[i] - profiles_[job].compute).seconds();
+      if (!result.iteration_compute.empty()) length -= (result.iteration_compute[i] - profiles_[job].compute).seconds();
+      length /= profiles_[job].period.seconds();
+      const double excess = std::min(length - planned.sharing.mean, kMaxExcess);
+      state.overrun = std::max(0.0, state.overrun + excess / jobs);
+      state.sum += length;
+      ++state.count;
     }
-    sum += own / static_cast<double>(kIterationsToJudge) / profiles_[job].period.seconds();
   }
-  const double mean = sum / static_cast<double>(group.jobs.size());
-  if (mean <= group.sharing.mean) return false;
+  if (state.overrun <= kMaxOverrun) return false;
   reason = fmt::format(
       "its slots were dropped: iterations took {:.3f} times their time alone, and without slots they would take {:.3f}",
-      mean, group.sharing.mean);
+      state.sum / static_cast<double>(state.count), planned.sharing.mean);
   return true;
 }
 
@@ -163,10 +169,12 @@ void PlanKeeper::repair(std::size_t late, std::span<RunningJob* const> drivers, 
 
 void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now) {
   // Plans only the jobs of this group, because the links that jobs use have not changed.
-  std::vector<workload::Job> jobs = as_they_run(drivers);
+  std::vector<workload::Job> jobs = as_they_run(drivers, now - epoch);
   for (std::size_t j = 0; j < jobs.size(); ++j)
     if (schedule_.groups[j] != group) jobs[j].unaware = true;
-  Schedule next = plan_jobs(settings_, jobs, profiles_, options_);
+  PlanOptions options = options_;
+  options.running = true;
+  Schedule next = plan_jobs(settings_, jobs, profiles_, options);
   for (std::size_t j = 0; j < drivers.size(); ++j) {
     if (schedule_.groups[j] != group) continue;
     schedule_.slots[j] = next.slots[j];
@@ -174,7 +182,7 @@ void PlanKeeper::plan_again(std::size_t group, std::span<RunningJob* const> driv
   }
   schedule_.planned[group] = std::move(next.planned[group]);
   ++schedule_.summary.replanned;
-  groups_[group] = {now - epoch, 0, now - epoch};
+  groups_[group] = {.planned_at = now - epoch, .repaired_at = now - epoch};
   schedule_.summary.stretch = std::max(schedule_.summary.stretch, next.summary.stretch);
   schedule_.summary.cut_off = schedule_.summary.cut_off || next.summary.cut_off;
   for (std::size_t j = 0; j < drivers.size(); ++j) {
@@ -214,24 +222,31 @@ bool PlanKeeper::measure_again(std::size_t number, const RunningJob& driver) {
   const double slowest = job.ranked() ? std::sqrt(2 * std::log(static_cast<double>(workload::ranks_of(job)))) : 0.0;
   const double jitter = job.jitter.seconds();
   const std::size_t latest = jitter > 0 ? many : few;
-  std::vector<Nanos> computed = driver.result().iteration_compute;
+  const std::vector<Nanos> computed = driver.result().iteration_compute;
   if (computed.size() < latest) return false;
-  const auto last = computed.end() - static_cast<std::ptrdiff_t>(latest);
-  std::sort(last, computed.end());
-  const Nanos compute = last[static_cast<std::ptrdiff_t>(latest / 2)];
+  std::vector<Nanos> last(computed.end() - static_cast<std::ptrdiff_t>(latest), computed.end());
+  std::ranges::sort(last);
   Profile& profile = profiles_[number];
   const double min = std::max(min_change * profile.period.seconds(), (deviations + slowest) * jitter);
-  if (std::abs((compute - profile.compute).seconds()) < min) return false;
-  profile = with_compute(profile, compute);
+  if (std::abs((last[latest / 2] - profile.compute).seconds()) < min) return false;
+  // The median has changed, so more than half of the values are from after the change.
+  const std::span after(computed.end() - static_cast<std::ptrdiff_t>(latest / 2 + 1), computed.end());
+  const Nanos sum = std::accumulate(after.begin(), after.end(), Nanos());
+  profile = with_compute(profile, sum / static_cast<std::int64_t>(after.size()));
   return true;
 }
 
-/// Returns the jobs. The start of each job is the time when its next iteration would begin without slots.
-std::vector<workload::Job> PlanKeeper::as_they_run(std::span<RunningJob* const> drivers) const {
+/// Returns the jobs. The start of each job is the start of its next iteration that has not begun to send, or the time
+/// when that iteration would begin without slots.
+std::vector<workload::Job> PlanKeeper::as_they_run(std::span<RunningJob* const> drivers, Nanos now) const {
   std::vector<workload::Job> jobs = jobs_;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const JobResult result = drivers[i]->result();
-    if (!result.starts.empty()) jobs[i].start = result.starts.back() + result.iterations.back() + profiles_[i].period;
+    if (!result.starts.empty()) jobs[i].start = result.starts.back() + result.iterations.back();
+    if (!drivers[i]->adrift_since().is_never())
+      jobs[i].start = now - profiles_[i].first_send;
+    else if (jobs[i].start + profiles_[i].first_send < now)
+      jobs[i].start += profiles_[i].period;
   }
   return jobs;
 }

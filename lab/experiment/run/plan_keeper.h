@@ -4,9 +4,9 @@
 // detects this and chooses the cheapest repair (scheduler/repair.h). Either the keeper releases the job now or soon,
 // which delays other jobs a little, or the job waits.
 //
-// If jobs overlap even in their slots, packet-level effects may be worse than predicted. So the keeper checks actual
-// iteration times periodically. If they exceed the prediction without slots, all jobs that were planned together lose
-// their slots.
+// Packet-level effects, and traffic that the plan does not know, may make iterations longer than predicted. So the
+// keeper checks actual iteration times periodically. If they exceed the prediction without slots, all jobs that were
+// planned together lose their slots.
 //
 // If a job misses its slots because its compute time has changed, the keeper plans new slots for this job and all jobs
 // planned together with it. All of them lose their slots if no slots suit them any more, or if a gate has dropped a
@@ -48,18 +48,22 @@ class PlanKeeper {
 
  private:
   struct GroupState {
-    Nanos looked_at;    ///< time of the last check by worth_nothing(), relative to the epoch
-    double debt = 0;    ///< number of periods that repairs have cost, minus the number of periods that slots have saved
-    Nanos repaired_at;  ///< time of the last repair, relative to the epoch
+    Nanos planned_at;       ///< time of the group's plan, relative to the epoch
+    double overrun = 0;     ///< periods of each job by which iterations have taken longer than predicted without slots
+    double sum = 0;         ///< lengths of the iterations since planned_at, as multiples of the isolated length
+    std::size_t count = 0;  ///< number of these iterations
+    double debt = 0;  ///< number of periods that repairs have cost, minus the number of periods that slots have saved
+    Nanos repaired_at{};  ///< time of the last repair, relative to the epoch
   };
   struct JobState {
     Nanos decided_until;  ///< until this time the keeper ignores drifts of the job; relative to the epoch
     Nanos joins_until;    ///< until this time an early job waits for the first slot of its plan; relative to the epoch
+    std::size_t judged = 0;  ///< number of iterations that worth_nothing() has seen
   };
 
-  /// Returns whether recent iterations have taken longer than predicted without slots, and if so sets `reason`.
-  [[nodiscard]] bool worth_nothing(const Schedule::Group& group, std::span<RunningJob* const> drivers,
-                                   std::string& reason) const;
+  /// Counts the iterations that have ended since the last call. Returns whether iterations have taken longer than
+  /// predicted without slots, by more than chance or a single disturbance explains. If so, sets `reason`.
+  [[nodiscard]] bool worth_nothing(std::size_t group, std::span<RunningJob* const> drivers, std::string& reason);
   [[nodiscard]] bool drifts(std::size_t number, const RunningJob& driver, Nanos now) const;
   void repair(std::size_t late, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now);
   void plan_again(std::size_t group, std::span<RunningJob* const> drivers, Nanos epoch, Nanos now);
@@ -67,7 +71,7 @@ class PlanKeeper {
   /// Updates the job's profile if its compute time has changed. Returns false if no change is detected, since new slots
   /// would then not suit the job better.
   bool measure_again(std::size_t number, const RunningJob& driver);
-  [[nodiscard]] std::vector<workload::Job> as_they_run(std::span<RunningJob* const> drivers) const;
+  [[nodiscard]] std::vector<workload::Job> as_they_run(std::span<RunningJob* const> drivers, Nanos now) const;
 
   const ScheduleSettings& settings_;
   PlanOptions options_;

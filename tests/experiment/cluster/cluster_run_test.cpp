@@ -338,6 +338,27 @@ TEST(ClusterRun, run_cluster__slots_are_stretched_where_it_pays) {
   EXPECT_EQ(with("max_slot_stretch = 0\n").runs[1].slowdowns, results.runs[0].slowdowns);
 }
 
+// Jobs of very different models share links now and then. Sharing costs them little, so that slots which stretch their
+// iterations, or in which they have to wait, would harm them.
+TEST(ClusterRun, run_cluster__slots_hardly_harm_a_job) {
+  const ClusterResults results = run_cluster(parse_cluster(
+      "level = \"flow\"\ncc = \"dctcp\"\ntime_scale = 1\nrate_scale = 0.2\n"
+      "schemes = [\"locality\", \"locality+schedule\", \"random\", \"random+schedule\"]\n"
+      "[topology]\nkind = \"leaf-spine\"\nleaves = 8\nspines = 1\nhosts_per_leaf = 4\nhost_rate = \"100 Gbps\"\n"
+      "uplink_rate = \"200 Gbps\"\nbuffer = \"500 kB\"\nmtu = 9000\necn = { kmin = \"65 kB\" }\n"
+      "[arrivals]\njobs = 40\nat_start = 7\nload = 1.3\nworkers = [3, 5, 6, 7]\niterations = [40, 150]\n"
+      "jitter = 0.01\n"
+      "[[type]]\nmodel = \"VGG19\"\n[[type]]\nmodel = \"ResNet50\"\n[[type]]\nmodel = \"BERT\"\n"
+      "[[type]]\nmodel = \"GPT-2\"\n[[type]]\nmodel = \"DLRM\"\n",
+      "c.toml"));
+  for (const std::size_t scheme : {0U, 2U}) {
+    for (std::size_t job = 0; job < results.runs[scheme].jobs.size(); ++job)
+      EXPECT_LT(results.runs[scheme + 1].jobs[job].mean.seconds(), 1.04 * results.runs[scheme].jobs[job].mean.seconds())
+          << results.runs[scheme].scheme << ", job " << job;
+    EXPECT_LT(mean(results.runs[scheme + 1].slowdowns), 1.005 * mean(results.runs[scheme].slowdowns));
+  }
+}
+
 TEST(ClusterRun, run_cluster__several_spines_have_known_paths) {
   const ClusterResults results = run_cluster(parse_cluster(
       "level = \"flow\"\nschemes = [\"random+schedule\"]\n"

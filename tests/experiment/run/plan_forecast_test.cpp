@@ -77,6 +77,25 @@ TEST(PlanForecast, sharing__leaves_what_a_job_does_not_ask_for_to_the_others) {
   EXPECT_NEAR(forecast.jobs[1], 1.4, 0.001);
 }
 
+TEST(PlanForecast, unaware_jobs__slow_the_others_down_and_are_not_counted) {
+  Setting setting({{40_ms, 100_ms}, {40_ms, 100_ms}, {100_ms, 100_ms}}, 0, 0.001);
+  // The third job always demands a fifth of the link.
+  setting.problem.links[0].uses[2].demand.bursts = {{0_ms, 100_ms, Rate(200'000'000)}};
+  setting.jobs[2].first_send = 0_ms;
+  setting.jobs[2].unaware = true;
+  const std::vector<Nanos> shifts{0_ms, 55_ms};
+  for (std::uint32_t job = 0; job < 2; ++job) {
+    setting.jobs[job].slots.slot = shifts[job] + setting.jobs[job].first_send;
+    setting.jobs[job].slots.period = 110_ms;
+  }
+  const Forecast forecast = setting.slots(false);
+  ASSERT_EQ(forecast.jobs.size(), 2U);
+  // A burst that has four fifths of the link takes 50 ms, and so makes an iteration 10 ms longer.
+  EXPECT_NEAR(forecast.jobs[0], 1.1, 0.02);
+  EXPECT_NEAR(forecast.mean, (forecast.jobs[0] + forecast.jobs[1]) / 2, 1e-9);
+  EXPECT_EQ(setting.sharing(cc::Aggressiveness(1.75, 0.25)).jobs.size(), 2U);
+}
+
 TEST(PlanForecast, mltcp__parts_jobs_that_fit) {
   const Setting setting({{40_ms, 100_ms}, {40_ms, 100_ms}}, 0, 0.001);
   const Forecast forecast = setting.sharing(cc::Aggressiveness(1.75, 0.25));

@@ -55,7 +55,8 @@ class Setting {
     for (std::size_t i = 0; i < 2; ++i) {
       JobResult& result = fakes[i].results;
       result.iterations.assign(iterations, Nanos::from_seconds(periods[i].seconds() * length));
-      result.starts.resize(iterations);
+      for (std::size_t k = result.starts.size(); k < iterations; ++k)
+        result.starts.push_back(result.iterations[0] * static_cast<std::int64_t>(k));
     }
   }
 
@@ -106,6 +107,31 @@ TEST(PlanKeeper, job_that_is_early_for_its_first_slot__waits_for_it) {
   }
 }
 
+TEST(PlanKeeper, job_that_computes_longer__gets_slots_that_it_and_the_other_job_reach_soon) {
+  Setting setting({60_ms, 100_ms}, {60_ms, 100_ms});
+  PlanKeeper& keeper = *setting.keeper;
+  const Nanos period = keeper.schedule().slots[0]->period;
+  // Both jobs have run on their slots for six iterations. Then the first job computes for 60.5 ms.
+  setting.ran(6, 1.001, 100_ms, 100_ms);
+  for (std::size_t i = 0; i < 2; ++i) {
+    JobResult& result = setting.fakes[i].results;
+    result.iteration_compute.assign(6, i == 0 ? 60'500_us : 60_ms);
+    for (std::size_t k = 0; k < 6; ++k)
+      result.starts[k] = keeper.schedule().slots[i]->slot - 60_ms + period * static_cast<std::int64_t>(k);
+  }
+  const Nanos ready = setting.fakes[0].results.starts.back() + setting.fakes[0].results.iterations.back() + 72_ms;
+  setting.fakes[0].adrift = ready;
+  keeper.follow(setting.drivers, 0_ms, ready);
+  EXPECT_EQ(keeper.summary().replanned, 1U);
+  ASSERT_FALSE(setting.fakes[0].plans.empty() || setting.fakes[1].plans.empty());
+  const PhasePlan& own = setting.fakes[0].plans.back();
+  EXPECT_GE(own.period, 100'500_us);
+  EXPECT_LT(modulo(own.slot - ready, own.period), 1_ms) << "it may send at once";
+  const PhasePlan& other = setting.fakes[1].plans.back();
+  const Nanos next = setting.fakes[1].results.starts.back() + setting.fakes[1].results.iterations.back() + 60_ms;
+  EXPECT_LT(modulo(other.slot - next, other.period), 20_ms) << "it waits for no more than the end of that burst";
+}
+
 TEST(PlanKeeper, slots_that_take_longer_than_sharing_would__are_given_up_and_it_is_said_why) {
   for (const double length : {1.05, 1.4}) {
     Setting setting({60_ms, 98_ms}, {75_ms, 113_ms}, true);
@@ -113,10 +139,10 @@ TEST(PlanKeeper, slots_that_take_longer_than_sharing_would__are_given_up_and_it_
     ASSERT_TRUE(keeper.schedule().slots[0] && keeper.schedule().slots[1]);
     ASSERT_FALSE(keeper.schedule().planned[0].fit);
     ASSERT_GT(keeper.schedule().planned[0].sharing.mean, 1.05);
-    setting.ran(5, length, 98_ms, 113_ms);
+    setting.ran(3, length, 98_ms, 113_ms);
     keeper.follow(setting.drivers, 0_ms, 1_s);
     EXPECT_EQ(setting.fakes[0].state, PlanState::active) << "too few to tell";
-    setting.ran(6, length, 98_ms, 113_ms);
+    setting.ran(9, length, 98_ms, 113_ms);
     keeper.follow(setting.drivers, 0_ms, 2_s);
     const ScheduleSummary summary = keeper.summary();
     if (length < 1.1) {

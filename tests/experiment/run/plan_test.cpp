@@ -234,12 +234,47 @@ TEST(Plan, memo__saves_the_search_for_jobs_that_start_at_other_times) {
   EXPECT_EQ(memo.searches, 2U);
 }
 
+TEST(Plan, slots__do_not_pay_beside_traffic_that_leaves_no_room_for_them) {
+  std::vector<workload::Job> jobs{job_of("a"), job_of("b"), job_of("unaware")};
+  jobs[2].unaware = true;
+  const auto planned_beside = [&](Nanos compute) {
+    return plan_jobs(
+        {}, jobs,
+        std::vector{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 100_ms, {0}), profile_of(compute, 100_ms, {0})});
+  };
+  // The unaware job sends for 5 of 100 ms, or for 40 of them. The jobs send for 40 ms each.
+  const Schedule room = planned_beside(95_ms);
+  EXPECT_TRUE(room.slots[0] && room.slots[1] && !room.slots[2]);
+  EXPECT_EQ(room.planned[0].sharing.jobs.size(), 2U);
+  const Schedule full = planned_beside(60_ms);
+  EXPECT_FALSE(full.slots[0] || full.slots[1]);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_THAT(full.reasons[i], StartsWith("slots do not help enough"));
+  EXPECT_GT(full.planned[0].sharing.mean, room.planned[0].sharing.mean + 0.1);
+}
+
+TEST(Plan, running_jobs__reach_their_slots_with_little_delay) {
+  // Without slots, the second job would send right behind the first one, and the third one into both.
+  const std::vector<workload::Job> jobs{job_of("a", 1'000_ms), job_of("b", 1'028_ms), job_of("c", 1'050_ms)};
+  const std::vector<Profile> profiles(3, profile_of(70_ms, 100_ms, {0}));
+  PlanOptions options;
+  options.repaired = options.running = true;
+  const Schedule schedule = plan_jobs({}, jobs, profiles, options);
+  ASSERT_TRUE(schedule.slots[0] && schedule.slots[1] && schedule.slots[2]);
+  EXPECT_TRUE(schedule.planned[0].fit);
+  EXPECT_EQ(schedule.delays[0], 0_ms);
+  EXPECT_NEAR(schedule.delays[1].seconds(), 0.002, 0.0002);
+  EXPECT_NEAR(schedule.delays[2].seconds(), 0.010, 0.0004);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(modulo(schedule.slots[i]->slot - jobs[i].start - schedule.delays[i] - 70_ms, schedule.slots[i]->period),
+              0_ms);
+}
+
 TEST(Plan, slots__are_for_those_that_meet) {
   std::vector<workload::Job> jobs{job_of("a"),       job_of("b"), job_of("alone"),
                                   job_of("unaware"), job_of("c"), job_of("d")};
   jobs[3].unaware = true;
   const std::vector<Profile> profiles{profile_of(60_ms, 100_ms, {0}), profile_of(60_ms, 100_ms, {0}),
-                                      profile_of(60_ms, 100_ms, {1}), profile_of(60_ms, 100_ms, {0, 1}),
+                                      profile_of(60_ms, 100_ms, {1}), profile_of(60_ms, 100_ms, {1}),
                                       profile_of(70_ms, 113_ms, {2}), profile_of(70_ms, 113_ms, {2, 3})};
   const Schedule schedule = plan_jobs({}, jobs, profiles);
   EXPECT_TRUE(schedule.slots[0] && schedule.slots[1] && schedule.slots[4] && schedule.slots[5]);

@@ -287,18 +287,102 @@ TEST(Schedule, job_that_becomes_longer__is_planned_again) {
   EXPECT_NEAR(slowdown(planned.jobs[0], 20, 60), 1.06, 0.01);
 }
 
+// The second job computes longer from iteration 10 on, and the third job arrives at about the same time. Its first plan
+// for such jobs used to delay one of them by a whole period.
+TEST(Schedule, newcomer_and_change__make_no_iteration_longer_than_sharing_does) {
+  const Results results = run(parse_experiment(R"(name = "newcomer"
+iterations = 26
+cc = "dctcp"
+policies = ["fair", "schedule"]
+[bottleneck]
+rate = "10 Gbps"
+buffer = "1 MB"
+mtu = 9000
+ecn = { kmin = "100 kB" }
+[[job]]
+name = "first"
+compute = "20 ms"
+communicate = "11 MB"
+start_jitter = "10 ms"
+jitter = "0.2 ms"
+[[job]]
+name = "second"
+compute = "20 ms"
+communicate = "11 MB"
+start_jitter = "10 ms"
+jitter = "0.2 ms"
+change = { iteration = 10, compute_scale = 1.08 }
+[[job]]
+name = "comer"
+compute = "20 ms"
+communicate = "11 MB"
+start_jitter = "10 ms"
+jitter = "0.2 ms"
+start = "260 ms"
+iterations = 17
+)",
+                                               "newcomer.toml", FileOptions{}));
+  EXPECT_GE(results.runs[1].schedule->replanned, 1U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_LT(results.runs[1].jobs[i].slowdown, results.runs[0].jobs[i].slowdown);
+    EXPECT_LT(*std::ranges::max_element(results.runs[1].jobs[i].iterations),
+              *std::ranges::max_element(results.runs[0].jobs[i].iterations));
+  }
+}
+
+// Short transfers cut the rates of DCQCN, so that bursts take three times as long as the slots expect.
+TEST(Schedule, traffic_that_lengthens_bursts__ends_slots) {
+  const Results results = run(parse_experiment(R"(name = "legacy"
+iterations = 24
+seed = 901
+cc = "dcqcn"
+policies = ["fair", "schedule"]
+[bottleneck]
+rate = "100 Gbps"
+delay = "2 us"
+buffer = "4 MB"
+mtu = 9000
+ecn = { kmin = "100 kB", kmax = "400 kB", pmax = 0.2 }
+[[job]]
+name = "a"
+compute = "4 ms"
+communicate = "24 MB"
+start_jitter = "3 ms"
+jitter = "0.04 ms"
+[[job]]
+name = "b"
+compute = "4 ms"
+communicate = "24 MB"
+start_jitter = "3 ms"
+jitter = "0.04 ms"
+[[job]]
+name = "legacy"
+compute = "0.8 ms"
+communicate = "2.4 MB"
+unaware = true
+jitter = "0.3 ms"
+iterations = 200
+)",
+                                               "legacy.toml", FileOptions{}));
+  EXPECT_THAT(results.runs[1].schedule->without_slots, ElementsAre("a", "b"));
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_THAT(results.runs[1].schedule->reasons[i], HasSubstr("its slots were dropped: iterations took"));
+    EXPECT_EQ(results.runs[1].jobs[i].plan_dropped, "removed");
+  }
+}
+
 TEST(Schedule, job_that_becomes_longer__loses_its_plan_where_no_other_suits) {
-  const std::string change = "change = { iteration = 10, compute_scale = 1.12 }";
-  const auto planned_with = [&](const std::string& settings) {
+  const auto planned_with = [&](const std::string& scale, const std::string& settings) {
+    const std::string change = "change = { iteration = 10, compute_scale = " + scale + " }";
     return run(two_jobs(R"(["mltcp+schedule"])", 40, "", change, settings)).runs[0];
   };
-  const auto unsuitable = planned_with("max_stretch = 0.01");
+  const auto unsuitable = planned_with("1.07", "max_stretch = 0.01");
   EXPECT_EQ(unsuitable.schedule->replanned, 1U);
   EXPECT_THAT(unsuitable.schedule->without_slots, ElementsAre("a", "b"));
   EXPECT_THAT(unsuitable.schedule->reasons[0], AnyOf(HasSubstr("do not help enough"), HasSubstr("were dropped")));
   EXPECT_EQ(unsuitable.jobs[0].plan_dropped, "removed");
   EXPECT_LT(slowdown(unsuitable.jobs[0], 20, 40), 1.15) << "MLTCP carries on";
-  const auto alone = planned_with("replan = false");
+  const auto alone = planned_with("1.12", "replan = false");
   EXPECT_EQ(alone.jobs[1].plan_dropped, "misfit");
   EXPECT_EQ(alone.jobs[0].plan_dropped, "removed") << "with the one that it was planned with";
   EXPECT_THAT(alone.schedule->reasons[0], HasSubstr("kept missing them"));
