@@ -9,6 +9,7 @@
 // mean nothing. Values are means over the jobs, except that the last column is the error of the worst job.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -80,10 +81,12 @@ void check(const char* file, std::uint32_t seeds) {
     }
     const experiment::Estimate reference = experiment::estimate_of(means);
     const double advised = advice.policies[policy].mean();
-    fmt::print("| {} | {} | {:.3f} | {} | {:.3f} | {:.3f} ±{:.3f} | {:+.1f}% | {:+.1f}% |\n", experiment.name,
+    const auto alone =
+        std::ranges::find(flows.policies, advice.policies[policy].name, &experiment::Advice::Policy::name);
+    fmt::print("| {} | {} | {:.3f} | {} | {} | {:.3f} ±{:.3f} | {:+.1f}% | {:+.1f}% |\n", experiment.name,
                advice.policies[policy].name, advised, advice.policies[policy].packets ? "packets" : "flows",
-               flows.policies[policy].mean(), reference.mean, reference.ci95.value_or(0),
-               (advised / reference.mean - 1) * 100, off * 100);
+               alone == flows.policies.end() ? "-" : fmt::format("{:.3f}", alone->mean()), reference.mean,
+               reference.ci95.value_or(0), (advised / reference.mean - 1) * 100, off * 100);
     std::fflush(stdout);
   }
 }

@@ -81,8 +81,9 @@ void add_options(Options& options, AdviseArguments& arguments) {
       .check(share(0.5));
   options
       .add("--level", arguments.level,
-           "packet (simulate packets), flow (simulate flows), or auto: packets for fair and mltcp unless there are too "
-           "many, flows for schedules; default auto")
+           "packet (simulate packets), flow (simulate flows, without policy turns), or auto: packets unless there are "
+           "too "
+           "many; default auto")
       .check(one_of({"auto", "flow", "packet"}));
   options
       .add("--workers", arguments.workers,

@@ -30,7 +30,12 @@ constexpr double kAsGood = 0.02;
 constexpr double kWorthIt = 0.01;
 constexpr std::uint32_t kFewest = 8;  // minimum number of iterations of the job with the longest iterations
 constexpr double kLucky = 0.1;  // the worst start is mentioned if its slow-down exceeds the mean by more than this
-const std::vector<std::string> kUnplanned{"fair", "mltcp"};
+// A policy is not recommended if it makes a job slower than fair sharing does by more than this share: a job, or legacy
+// traffic.
+constexpr double kHarm = 0.01;
+constexpr double kHarmToLegacy = 0.03;
+const std::vector<std::string> kUnplannedFlows{"fair", "mltcp"};
+const std::vector<std::string> kUnplannedPackets{"fair", "mltcp", "turns"};
 const std::vector<std::string> kPlanned{"schedule", "mltcp+schedule"};
 constexpr std::size_t kFewestPhases = 100;  // every job may have this many phases, even if there are many jobs
 // If there are more than two jobs: maximum number of bursts in one iteration, added up over all jobs.
@@ -299,6 +304,28 @@ std::string whom_to_move(const Advice& advice) {
   return in_quotes(advice.jobs[static_cast<std::size_t>(worst - harm.begin())].name);
 }
 
+/// Returns the job that `policy` makes slower than fair sharing does, by the largest share; no value if there is none.
+std::optional<std::size_t> harmed_by(const Advice& advice, const Advice::Policy& policy) {
+  const Advice::Policy& fair = policy_of(advice, "fair");
+  std::optional<std::size_t> harmed;
+  double most = 0;
+  for (std::size_t i = 0; i < policy.jobs.size(); ++i) {
+    const double harm = policy.jobs[i].mean / fair.jobs[i].mean - 1;
+    if (harm <= std::max(most, advice.jobs[i].unaware ? kHarmToLegacy : kHarm)) continue;
+    most = harm;
+    harmed = i;
+  }
+  return harmed;
+}
+
+/// Returns ", but it slows "a" down from 1.10 to 1.20" if `policy` slows a job down; otherwise an empty text.
+std::string harm_text(const Advice& advice, const Advice::Policy& policy) {
+  const auto harmed = harmed_by(advice, policy);
+  if (!harmed) return {};
+  return fmt::format(", but {} slows {} down from {} to {}", policy.name, in_quotes(advice.jobs[*harmed].name),
+                     times(policy_of(advice, "fair").jobs[*harmed].mean), times(policy.jobs[*harmed].mean));
+}
+
 /// Returns the names of jobs without computation, e.g. jobs of traces without times.
 std::vector<std::string> without_computation(const Experiment& experiment) {
   std::vector<std::string> names;
@@ -345,29 +372,35 @@ void recommend(Advice& advice, const std::vector<std::string>& never_compute) {
   for (const Advice::Prediction& job : sharing.jobs) unlucky = std::max(unlucky, job.worst);
   if (unlucky > victim->mean + kLucky) more.push_back(fmt::format("up to {} from the worst start", times(unlucky)));
   if (!more.empty()) trouble += fmt::format(" ({})", fmt::join(more, ", "));
+  std::vector<const Advice::Policy*> harmless;
+  for (const Advice::Policy& policy : advice.policies)
+    if (!harmed_by(advice, policy)) harmless.push_back(&policy);
   double best = fair;
-  for (const Advice::Policy& policy : advice.policies) best = std::min(best, policy.mean());
-  // Tries the simplest policy first. MLTCP is simpler than a schedule, because it requires no knowledge of the jobs.
-  for (const std::string_view name : {"mltcp", "schedule", "mltcp+schedule"}) {
-    const double mean = mean_of(advice.policies, name);
-    if (mean == 0 || mean > best + kAsGood || mean > fair - kWorthIt) continue;
-    const Advice::Policy& policy = policy_of(advice, name);
-    const auto worst = std::ranges::max_element(policy.jobs, suffers);
-    advice.recommended = name;
-    advice.sentence = fmt::format("{}. Use {}: {}", trouble, name, times(mean));
+  for (const Advice::Policy* policy : harmless) best = std::min(best, policy->mean());
+  // The policies are in the order of what they require: slots require that the jobs are known.
+  for (const Advice::Policy* policy : harmless) {
+    const double mean = policy->mean();
+    if (mean > best + kAsGood || mean > fair - kWorthIt) continue;
+    const auto worst = std::ranges::max_element(policy->jobs, suffers);
+    advice.recommended = policy->name;
+    advice.sentence = fmt::format("{}. Use {}: {}", trouble, policy->name, times(mean));
     if (worst->mean > mean + 0.02)
       advice.sentence +=
-          fmt::format(" ({} {})", in_quotes(advice.jobs[static_cast<std::size_t>(worst - policy.jobs.begin())].name),
+          fmt::format(" ({} {})", in_quotes(advice.jobs[static_cast<std::size_t>(worst - policy->jobs.begin())].name),
                       times(worst->mean));
-    if (name != "mltcp")
-      advice.sentence += fmt::format("; mltcp, which needs no plan, {}", times(mean_of(advice.policies, "mltcp")));
+    const Advice::Policy& mltcp = policy_of(advice, "mltcp");
+    if (policy->name.ends_with("schedule"))
+      advice.sentence += fmt::format("; mltcp, which needs no plan, {}", times(mltcp.mean()));
+    if (policy->name != "mltcp") advice.sentence += harm_text(advice, mltcp);
     if (mean > 1.05) advice.sentence += fmt::format("; to run as if alone, move {} elsewhere", whom_to_move(advice));
     advice.sentence += ".";
     return;
   }
   advice.recommended = "";
-  advice.sentence =
-      fmt::format("{}, and under the best policy {}; move {} elsewhere.", trouble, times(best), whom_to_move(advice));
+  const auto least = std::ranges::min_element(advice.policies, {}, [](const auto& policy) { return policy.mean(); });
+  advice.sentence = fmt::format("{}, and under the best policy{} {}{}; move {} elsewhere.", trouble,
+                                harmed_by(advice, *least) ? fmt::format(", {},", least->name) : "",
+                                times(least->mean()), harm_text(advice, *least), whom_to_move(advice));
 }
 
 /// Returns the work of running an experiment and its parts from one constellation.
@@ -520,7 +553,7 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
   advice.iterations = *options.iterations;
   for (const workload::Job& job : experiment.jobs) {
     const workload::IdealIteration alone = ideal(experiment, job);
-    advice.jobs.push_back({job.name, alone.length, alone.duty_cycle()});
+    advice.jobs.push_back({job.name, alone.length, alone.duty_cycle(), job.unaware});
   }
 
   bool planned = true;
@@ -542,15 +575,19 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
                     jobs, bursts, kMaxCrossedBursts));
   }
 
-  const bool affordable =
-      packets_of(experiment, advice.iterations) <= kMaxAdvicePackets / (advice.starts * kUnplanned.size());
+  const std::size_t count = kUnplannedPackets.size() + (planned ? kPlanned.size() : 0);
+  const bool affordable = packets_of(experiment, advice.iterations) <= kMaxAdvicePackets / (advice.starts * count);
   const bool packets =
       options.level == AdviceOptions::Level::packet || (options.level == AdviceOptions::Level::automatic && affordable);
+  if (!packets && std::ranges::any_of(experiment.jobs, &workload::Job::unaware))
+    advice.warnings.emplace_back(
+        "flows do not show how legacy traffic changes the rates of congestion control; give --level packet");
+  const std::vector<std::string>& unplanned = packets ? kUnplannedPackets : kUnplannedFlows;
   std::vector<Work> work;
   for (std::uint32_t start = 0; start < advice.starts; ++start) {
-    work.push_back({&experiment, kUnplanned, packets, start});
-    if (planned) work.push_back({&experiment, kPlanned, options.level == AdviceOptions::Level::packet, start});
-    for (const Experiment& part : parts) work.push_back({&part, kUnplanned, false, start});
+    work.push_back({&experiment, unplanned, packets, start});
+    if (planned) work.push_back({&experiment, kPlanned, packets, start});
+    for (const Experiment& part : parts) work.push_back({&part, kUnplannedFlows, false, start});
   }
   run_all(work, options);
 
@@ -560,7 +597,7 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
       if (task.experiment == of && task.policies == policies) result.push_back(&task);
     return result;
   };
-  for (const std::vector<std::string>& names : {kUnplanned, kPlanned})
+  for (const std::vector<std::string>& names : {unplanned, kPlanned})
     for (Advice::Policy& policy : policies_of(done(&experiment, names))) advice.policies.push_back(std::move(policy));
   // Replaces the ideal iteration times by measured ones.
   for (std::size_t i = 0; i < jobs; ++i) advice.jobs[i].isolated = work.front().runs.front().jobs[i].isolated;
@@ -571,7 +608,7 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
       fits[i] = fit_of(parts[i], max_bursts, nullptr);
     });
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const std::vector<Advice::Policy> both = policies_of(done(&parts[i], kUnplanned));
+    const std::vector<Advice::Policy> both = policies_of(done(&parts[i], kUnplannedFlows));
     advice.pairs.push_back({pairs[i].first, pairs[i].second, fits[i].score, fits[i].upper_bound, mean_of(both, "fair"),
                             mean_of(both, "mltcp")});
   }

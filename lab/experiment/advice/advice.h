@@ -1,6 +1,6 @@
 // Predicts how much the other jobs of an experiment slow down each job, compared to the job alone. Makes predictions
-// for fair sharing, for MLTCP, for a schedule, and for both together, averaged over the jobs' start times. Recommends a
-// policy in one sentence.
+// for fair sharing, MLTCP, policy turns, a schedule, and MLTCP with a schedule, averaged over the jobs' start times.
+// Recommends a policy in one sentence.
 //
 // A constellation is one combination of the jobs' start times. A prediction is the mean over several constellations,
 // which are spread evenly over the jobs' periods. The method is the additive recurrence of Roberts ("The unreasonable
@@ -27,9 +27,8 @@ inline constexpr double kMaxAdviceWork = 7e7;  ///< in the unit of flow_work_of(
 
 struct AdviceOptions {
   enum class Level {
-    /// Policies without a schedule are simulated as packets, because the result of fair sharing depends on losses and
-    /// congestion marks. If the runs would have more than kMaxAdvicePackets packets, these policies are simulated as
-    /// flows. Policies with a schedule are simulated as flows, because packets would give the same result.
+    /// Policies are simulated as packets, because results depend on losses and congestion marks. If the runs would have
+    /// more than kMaxAdvicePackets packets, policies are simulated as flows.
     automatic,
     flow,    ///< simulates flows, which share links like fluids
     packet,  ///< simulates packets, each of which passes through the real transport
@@ -58,7 +57,7 @@ inline constexpr std::uint32_t kAdviceStarts = 8;
 inline constexpr std::uint32_t kAdviceIterations = 40;
 
 /// Maximum number of data packets that Level::automatic simulates, in all runs together.
-inline constexpr std::uint64_t kMaxAdvicePackets = 8'000'000;
+inline constexpr std::uint64_t kMaxAdvicePackets = 20'000'000;
 
 /// Maximum number of phases of all jobs together. Each job may have an equal part of them, but at least 100 phases. If
 /// a job has more phases, it is simulated with fewer, each of which replaces several consecutive phases. Each phase
@@ -97,8 +96,9 @@ struct Advice {
   };
   struct AdvisedJob {
     std::string name;
-    Nanos isolated;   ///< iteration time in isolation
-    double busy = 0;  ///< share of the isolated iteration time in which the job sends, at the rate of its link
+    Nanos isolated;        ///< iteration time in isolation
+    double busy = 0;       ///< share of the isolated iteration time in which the job sends, at the rate of its link
+    bool unaware = false;  ///< whether the job is legacy traffic
     std::optional<Period> period = std::nullopt;  ///< not set by advise()
   };
 
@@ -107,9 +107,10 @@ struct Advice {
   std::uint32_t starts = 0;
   std::uint32_t iterations = 0;
   std::vector<AdvisedJob> jobs;
-  std::vector<Policy> policies;  ///< fair, mltcp and, if a schedule exists, schedule and mltcp+schedule
-  std::vector<Pair> pairs;       ///< empty for at most two jobs, or for more than kMaxAdvicePairs pairs
-  double score = 1;              ///< score of the link on which the jobs are least compatible
+  /// fair, mltcp, turns if packets are simulated and, if a schedule exists, schedule and mltcp+schedule.
+  std::vector<Policy> policies;
+  std::vector<Pair> pairs;  ///< empty for at most two jobs, or for more than kMaxAdvicePairs pairs
+  double score = 1;         ///< score of the link on which the jobs are least compatible
   double upper_bound = 1;
   bool proven = true;
   std::string recommended;  ///< recommended policy; empty if none helps, or if no prediction is possible

@@ -169,16 +169,58 @@ TEST(Advice, levels__are_as_asked_for_and_agree) {
   const Advice automatic = advise(pair, options);
   EXPECT_TRUE(policy(automatic, "fair").packets) << "few packets";
   EXPECT_TRUE(policy(automatic, "mltcp").packets);
-  EXPECT_FALSE(policy(automatic, "schedule").packets);
+  EXPECT_TRUE(policy(automatic, "schedule").packets);
+  EXPECT_LT(policy(automatic, "turns").mean(), 1.05);
   options.level = AdviceOptions::Level::packet;
-  const Advice packets = advise(pair, options);
-  EXPECT_TRUE(policy(packets, "schedule").packets);
-  EXPECT_NEAR(policy(packets, "schedule").mean(), policy(automatic, "schedule").mean(), 0.01);
-  EXPECT_EQ(policy(packets, "mltcp").mean(), policy(automatic, "mltcp").mean());
+  EXPECT_EQ(to_json(advise(pair, options)), to_json(automatic));
+  options.level = AdviceOptions::Level::flow;
+  const Advice flows = advise(pair, options);
+  EXPECT_FALSE(policy(flows, "schedule").packets);
+  EXPECT_NEAR(policy(flows, "schedule").mean(), policy(automatic, "schedule").mean(), 0.01);
+  EXPECT_EQ(flows.policies.size() + 1, automatic.policies.size()) << "flows do not show the queues that turns need";
   // Simulating this many packets would take hours.
   const Experiment large = experiment(job("a", "20 s", "1 TB") + job("b", "20 s", "1 TB"), "rate = \"400 Gbps\"");
   EXPECT_GT(packets_of(large, 1), 1'000'000'000U);
   EXPECT_FALSE(policy(advise(large, AdviceOptions{}), "fair").packets);
+}
+
+TEST(Advice, policies_that_slow_a_job_down__are_not_recommended) {
+  // Short legacy transfers fill a fifth of the link. MLTCP takes it from them.
+  const Experiment both = parse_experiment(R"(cc = "dcqcn"
+[bottleneck]
+rate = "100 Gbps"
+delay = "2 us"
+buffer = "4 MB"
+mtu = 9000
+ecn = { kmin = "100 kB", kmax = "400 kB", pmax = 0.2 }
+[[job]]
+name = "a"
+compute = "4 ms"
+communicate = "24 MB"
+[[job]]
+name = "b"
+compute = "4 ms"
+communicate = "24 MB"
+[[job]]
+name = "legacy"
+compute = "0.8 ms"
+communicate = "2.4 MB"
+unaware = true
+jitter = "0.3 ms"
+)",
+                                           "legacy.toml");
+  AdviceOptions options;
+  options.starts = 2;
+  options.iterations = 60;
+  const Advice advice = advise(both, options);
+  const Advice::Policy& fair = policy(advice, "fair");
+  const Advice::Policy& mltcp = policy(advice, "mltcp");
+  ASSERT_GT(mltcp.jobs[2].mean, 1.05 * fair.jobs[2].mean);
+  ASSERT_LT(mltcp.mean(), fair.mean() - 0.02);
+  EXPECT_NE(advice.recommended, "mltcp");
+  EXPECT_NE(advice.sentence.find("slows \"legacy\" down from "), std::string::npos) << advice.sentence;
+  const Advice flows = advise(both, by_flows());
+  EXPECT_NE(flows.warnings.back().find("give --level packet"), std::string::npos);
 }
 
 TEST(Advice, is_the_same__on_any_number_of_threads) {
