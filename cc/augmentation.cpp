@@ -21,6 +21,12 @@ Augmentation Augmentation::constant(double gain) {
 
 Augmentation Augmentation::read(std::string_view text) {
   if (text == "fair") return {};
+  constexpr std::string_view with_turns = "turns";
+  if (text.starts_with(with_turns)) {
+    const std::string_view function = text.substr(with_turns.size());
+    if (function.empty()) return turns(Aggressiveness::read("F1"));
+    if (function.starts_with(' ')) return turns(Aggressiveness::read(function.substr(1)));
+  }
   double gain = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), gain);
   if (error == std::errc() && end == text.data() + text.size()) return constant(gain);

@@ -95,8 +95,8 @@ class Augmentation {
   Augmentation() = default;
   /// Returns an augmentation with a constant gain. Throws InputError unless `gain` is finite and above 0.
   static Augmentation constant(double gain);
-  /// Parses user input: "fair", a constant such as "0.5", or a function that Aggressiveness::read() accepts. Throws
-  /// InputError for anything else.
+  /// Parses user input: "fair", a constant such as "0.5", a function that Aggressiveness::read() accepts, "turns" for
+  /// policy `turns` with function F1, or "turns " and a function. Throws InputError for anything else.
   static Augmentation read(std::string_view text);
   /// Returns the augmentation of MLTCP: the gain is F of the iteration's progress. The gain is 1 while the iteration's
   /// size is not known. It is the minimum of F for the rest of an iteration that overruns its stated size

@@ -27,7 +27,7 @@ JobOptions job_options(const mltcp_job_options& given) {
   if (given.function != nullptr && given.weight != 0)
     throw InputError("function and weight are both given; leave out one of the two");
   if (given.function != nullptr) {
-    options.augmentation = cc::Augmentation::mltcp(cc::Aggressiveness::read(given.function));
+    options.augmentation = cc::Augmentation::read(given.function);
   } else if (given.weight != 0) {
     options.augmentation = cc::Augmentation::constant(given.weight);
   }

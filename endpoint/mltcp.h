@@ -415,7 +415,8 @@ typedef struct mltcp_job_options {
   uint32_t struct_size;
   uint32_t number; /* chosen by the program; data packets carry it */
   /* Function that multiplies the increase step: "F1" to "F6" (docs/reference/algorithms.md), or "polynomial 0.25 1.75
-   * 0". If NULL, `weight` multiplies it. */
+   * 0". With "turns F1", bursts also wait for other bursts and overtake them (docs/explanation/turns.md); "turns" is
+   * the same. If NULL, `weight` multiplies it. */
   const char* function;
   double weight;         /* constant gain of the increase step, above 0; 0 means 1, plain fairness */
   uint64_t max_rate_bps; /* limit for the job's connections on one shard together; 0 means no limit */

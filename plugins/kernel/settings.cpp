@@ -23,6 +23,8 @@ std::uint32_t fixed_point(double gain) {
 
 void set_function(const std::string& text, mltcp_settings& settings) {
   const cc::Augmentation augmentation = cc::Augmentation::read(text);
+  if (augmentation.takes_turns())
+    throw InputError("in the kernel, bursts do not wait for other bursts; leave out \"turns\"");
   settings.iteration_aware = augmentation.iteration_aware() ? 1 : 0;
   constexpr std::uint32_t segments = MLTCP_GAIN_SEGMENTS;
   for (std::uint32_t i = 0; i <= segments; ++i)

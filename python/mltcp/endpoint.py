@@ -295,8 +295,9 @@ class Endpoint:
 
     def job(self, number: int = 0, *, function: Optional[str] = None, weight: Optional[float] = None, max_rate: int = 0,
             learn_iterations: bool = False) -> Job:
-        """Creates a training job. `function` is one of MLTCP's functions, "F1" to "F6". For a constant
-        gain, give only `weight`; 1 is plain fairness. The default is the function "F1"."""
+        """Creates a training job. `function` is one of MLTCP's functions, "F1" to "F6". With "turns F1", bursts also wait
+        for other bursts and overtake them. For a constant gain, give only `weight`; 1 is plain fairness. The default is
+        the function "F1"."""
         if function is None and weight is None:
             function = "F1"
         options = lib.JobOptions(number=number, function=None if function is None else function.encode(),

@@ -190,8 +190,14 @@ TEST(Augmentation, read__takes_what_people_write) {
   EXPECT_TRUE(Augmentation::read("F5").iteration_aware());
   EXPECT_EQ(Augmentation::read("F5").gain_at(0), 2);
   EXPECT_EQ(Augmentation::read("polynomial 0.5 1 0").gain_at(1), 1.5);
+  EXPECT_FALSE(Augmentation::read("F5").takes_turns());
+  for (const char* text : {"turns", "turns F1", "turns polynomial 0.25 1.75 0"}) {
+    EXPECT_TRUE(Augmentation::read(text).takes_turns()) << text;
+    EXPECT_EQ(Augmentation::read(text).gain_at(1), 2) << text;
+  }
   for (const char* const wrong : {"", "F7", "fairly", "0", "-1", "inf", "0.5x", "polynomial 1", "polynomial 1 2 3 4",
-                                  "polynomial 1 2 3x", "polynomial 1 2 3 x", "polynomial 1 2 3 ", "polynomial  1 2 3"})
+                                  "polynomial 1 2 3x", "polynomial 1 2 3 x", "polynomial 1 2 3 ", "polynomial  1 2 3",
+                                  "turn", "turns ", "turns fair", "turns 2", "turns turns", "turnsF1"})
     EXPECT_THROW(Augmentation::read(wrong), InputError) << wrong;
 }
 

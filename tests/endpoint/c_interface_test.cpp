@@ -411,6 +411,9 @@ TEST_F(CInterface, jobs__bad_options_are_told) {
   options.weight = 2;
   EXPECT_EQ(mltcp_job_create(left, &options, &job), MLTCP_OK) << mltcp_last_error();
   EXPECT_EQ(mltcp_job_create(left, nullptr, &job), MLTCP_OK) << mltcp_last_error();
+  options.weight = 0;
+  options.function = "turns F2";
+  EXPECT_EQ(mltcp_job_create(left, &options, &job), MLTCP_OK) << mltcp_last_error();
 }
 
 TEST_F(CInterface, reports__count) {

@@ -270,7 +270,7 @@ TEST(KernelGain, constants__hold_always) {
 
 TEST(KernelGain, what_is_no_function__is_refused_and_changes_nothing) {
   mltcp_settings settings = mltcp::kernel::default_settings();
-  for (const char* wrong : {"F7", "0", "-1", "5000", "0.0001", "polynomial 1 2"})
+  for (const char* wrong : {"F7", "0", "-1", "5000", "0.0001", "polynomial 1 2", "turns"})
     EXPECT_THROW(mltcp::kernel::apply({.function = wrong, .gap = 5_ms, .iteration_bytes = {}}, settings),
                  mltcp::InputError)
         << wrong;

@@ -200,6 +200,7 @@ TEST(Patterns, schedule__lets_a_late_job_go_whatever_it_sends_first) {
     const auto run = run_experiment(experiment, *make_sim_datapath()).runs[0];
     EXPECT_GE(run.schedule->repaired, 1U) << pause;
     EXPECT_LT(run.jobs[1].slowdown, 1.02) << pause << ": the other one";
+    EXPECT_EQ(run.jobs[0].iteration_compute.size(), run.jobs[0].iterations.size());
   }
 }
 
