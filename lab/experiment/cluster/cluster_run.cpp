@@ -409,8 +409,9 @@ class ClusterRunner {
     }
   }
 
-  /// Returns whether the jobs of a component with slots take less time than without, and none of them takes longer, by
-  /// forecasts (plan_forecast.h). Returns true for a component that is too large for a forecast.
+  /// Returns whether slots pay for the jobs of a component, by forecasts (plan_forecast.h): compared with fair sharing,
+  /// the jobs save time and none of them takes longer, and compared with MLTCP without slots they lose none. Returns
+  /// true for a component that is too large for a forecast.
   [[nodiscard]] bool slots_pay(std::uint32_t component) {
     const scheduler::ClusterSolution& solution = cluster_.solution();
     const std::vector<std::uint32_t>& members = solution.components[component].jobs;
@@ -439,10 +440,12 @@ class ClusterRunner {
     std::optional<cc::Aggressiveness> function;
     if (scheme_.policy->interleaves) function = experiment_.mltcp.function;
     const Forecast slots = forecast_slots(problem, jobs, function, nullptr);
-    const Forecast sharing = forecast_sharing(problem, jobs, function);
+    const Forecast fair = forecast_sharing(problem, jobs, std::nullopt);
     bool harms = false;
-    for (std::size_t i = 0; i < jobs.size(); ++i) harms = harms || slots.jobs[i] > sharing.jobs[i];
-    return known->second = !harms && slots.mean + kCostOfSlots < sharing.mean;
+    for (std::size_t i = 0; i < jobs.size(); ++i) harms = harms || slots.jobs[i] > fair.jobs[i];
+    known->second = !harms && slots.mean + kCostOfSlots < fair.mean &&
+                    (!function || slots.mean <= forecast_sharing(problem, jobs, function).mean + kForecastError);
+    return known->second;
   }
 
   /// Updates the time averages. The state has been constant from the last call until `now`.
