@@ -442,7 +442,7 @@ class ClusterRunner {
     const Forecast slots = forecast_slots(problem, jobs, function, nullptr);
     const Forecast fair = forecast_sharing(problem, jobs, std::nullopt);
     bool harms = false;
-    for (std::size_t i = 0; i < jobs.size(); ++i) harms = harms || slots.jobs[i] > fair.jobs[i];
+    for (std::size_t i = 0; i < jobs.size(); ++i) harms = harms || slots.jobs[i] > fair.jobs[i] + kForecastError;
     known->second = !harms && slots.mean + kCostOfSlots < fair.mean &&
                     (!function || slots.mean <= forecast_sharing(problem, jobs, function).mean + kForecastError);
     return known->second;
