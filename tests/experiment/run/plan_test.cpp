@@ -15,6 +15,7 @@ namespace mltcp::experiment::plan_test {
 namespace {
 
 using namespace literals;
+using testing::StartsWith;
 
 workload::Job job_of(const std::string& name, Nanos start = {}) {
   workload::Job job;
