@@ -274,14 +274,16 @@ class Planning {
 
  private:
   /// Returns the forecast without slots. Under MLTCP, slots must pay compared with MLTCP without slots, and compared
-  /// with fair sharing. So mean and tail are each the minimum of both forecasts.
+  /// with fair sharing. So mean and tail are each the minimum of both forecasts. But a job that MLTCP makes
+  /// slower than fair sharing may be as slow with slots, except under policy turns, which makes no job slower.
   [[nodiscard]] Forecast without_slots() const {
     Forecast fair = forecast_sharing(component_.traffic, component_.forecast_jobs, std::nullopt);
     if (!options_.sharing) return fair;
     Forecast own = forecast_sharing(component_.traffic, component_.forecast_jobs, options_.sharing);
     own.mean = std::min(own.mean, fair.mean);
     own.tail = std::min(own.tail, fair.tail);
-    for (std::size_t j = 0; j < own.jobs.size(); ++j) own.jobs[j] = std::min(own.jobs[j], fair.jobs[j]);
+    for (std::size_t j = 0; j < own.jobs.size(); ++j)
+      own.jobs[j] = options_.turns ? fair.jobs[j] : std::max(own.jobs[j], fair.jobs[j]);
     return own;
   }
   /// Returns by how much mean and tail together exceed isolation. The value is increased if slots overlap, since the

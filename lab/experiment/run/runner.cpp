@@ -295,6 +295,7 @@ class Runner {
     if (schedules(policy) && options_.plan_file.empty()) {
       PlanOptions planning;
       if (policy_named(policy).interleaves) planning.sharing = experiment_.mltcp.function;
+      planning.turns = policy_named(policy).turns;
       planning.repaired = datapath_.kind().repairs;
       if (options_.plan_memos != nullptr)
         if (const auto memo = options_.plan_memos->find(policy); memo != options_.plan_memos->end())

@@ -137,6 +137,21 @@ TEST(Plan, slots__that_cost_more_than_sharing_are_not_taken_and_it_is_said_why) 
   }
 }
 
+// Slots give "a" the period of "b", which is 3% longer than with fair sharing. MLTCP without slots would give it the same.
+TEST(Plan, slots__harm_no_job_that_mltcp_slows_down_as_much) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(203_ms, 318_ms, {0})};
+  PlanOptions options;
+  options.sharing = cc::Aggressiveness(1.75, 0.25);
+  options.repaired = true;
+  const Schedule mltcp = plan_jobs({}, jobs, profiles, options);
+  EXPECT_TRUE(mltcp.slots[0] && mltcp.slots[1]) << mltcp.reasons[0];
+  options.turns = true;
+  const Schedule turns = plan_jobs({}, jobs, profiles, options);
+  EXPECT_FALSE(turns.slots[0] || turns.slots[1]);
+  EXPECT_THAT(turns.reasons[0], testing::StartsWith("slots would harm job \"a\": "));
+}
+
 TEST(Plan, slots__of_one_length_are_taken_where_they_may_be_so_long) {
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
   const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(158_ms, 273_ms, {0})};
