@@ -3,6 +3,15 @@
 
 namespace mltcp::cc {
 
+void Turns::set_max_rate(Rate rate) {
+  const auto given = static_cast<float>(rate.bits_per_second);
+  if (given == max_rate_) return;
+  max_rate_ = given;
+  if (is_measured_) return;
+  line_rate_ = given;
+  if (state_ != State::free) release(latest_);
+}
+
 bool Turns::on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause) {
   // Packets of a hold may be far apart, for example after a loss.
   if (iteration == iteration_ && state_ != State::free && !resumes) {

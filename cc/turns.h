@@ -55,11 +55,9 @@ class Turns {
   explicit Turns(bool waits, Rate max_rate = {})
       : max_rate_(static_cast<float>(max_rate.bits_per_second)), line_rate_(max_rate_), waits_(waits) {}
 
-  /// Sets the rate of the path, if it has changed; 0 if not known.
-  void set_max_rate(Rate rate) {
-    max_rate_ = static_cast<float>(rate.bits_per_second);
-    if (!is_measured_) line_rate_ = max_rate_;
-  }
+  /// Sets the maximum rate; 0 if not known. If it changes before a rate has been measured, a burst that waits
+  /// goes on, since its limit() may be wrong.
+  void set_max_rate(Rate rate);
   /// Call before each packet with data. `iteration` is IterationTracker::iteration(). `iteration_bytes` is the size of
   /// an iteration, 0 if not known. `resumes`: whether no message of the job was incomplete before this packet's message
   /// was posted. `now` must not decrease. Returns whether limit() has changed.

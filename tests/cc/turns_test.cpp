@@ -253,6 +253,16 @@ TEST(Turns, rate_of_the_path__is_that_of_the_fastest_part_of_a_burst) {
 }
 
 // Acknowledgements that were held back show no higher rate. Traffic before the first iteration shows none.
+TEST(Turns, maximum_rate_that_changes__ends_a_wait) {
+  Turns turns(true, kLine);
+  turns.on_send(1_s, 1, kBurst, true);
+  ASSERT_FALSE(turns.limit().is_zero());
+  turns.set_max_rate(kLine);
+  EXPECT_FALSE(turns.limit().is_zero()) << "the same rate";
+  turns.set_max_rate({});
+  EXPECT_TRUE(turns.limit().is_zero());
+}
+
 TEST(Turns, acknowledgements_that_arrive_together__do_not_raise_the_rate) {
   Turns turns(true);
   Nanos now = 1_s;
