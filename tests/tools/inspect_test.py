@@ -235,6 +235,14 @@ class Inspect(unittest.TestCase):
         cure = re.search(r"LIBRA: mltcp (inspect \S+ \S+)\n", mltcp("inspect", bare).stdout)[1]
         self.assertNotIn("warning", mltcp(*cure.split()).stdout)
 
+    def test_advice_says_if_the_network_of_an_experiment_is_not_used(self):
+        file = self.put("e.toml", '[bottleneck]\nrate = "1 Gbps"\n[[job]]\nname = "a"\ncompute = "9 ms"\ncommunicate = "1 MB"\n')
+        quick = ("--level", "flow", "--iterations", "2")
+        self.assertIn(f"its network is not used, but one link of 100 Gbps; give --network {file}",
+                      mltcp("advise", file, *quick).stderr)
+        for more in (("--network", file), ("--rate", "1 Gbps")):
+            self.assertNotIn("not used", mltcp("advise", file, *quick, *more).stderr)
+
     def test_byte_order_marks_are_skipped(self):
         for name, text in {**TRACES, "profile.csv": PROFILE}.items():
             with self.subTest(name):

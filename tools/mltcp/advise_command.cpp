@@ -172,7 +172,7 @@ workload::Job job_of_profile(const std::string& file) {
 
 /// Returns the jobs of a file. If it is a trace, also stores its period in `period`. `link` is the rate of the
 /// network's links; it gives the length of those parts of a trace that have no times.
-std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint32_t workers, Period& period,
+std::vector<workload::Job> jobs_of(const std::string& file, Rate link, const AdviseArguments& arguments, Period& period,
                                    std::vector<std::string>& warnings) {
   constexpr TextFile kind{"a trace, a job or an experiment", std::size_t{1} << 30};
   std::vector<workload::Job> jobs;
@@ -182,8 +182,9 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
            experiment::kind_of(read_text_file(file, file, kind)) == experiment::FileKind::experiment;
   };
   if (std::filesystem::path(file).extension() != ".toml" && !holds_jobs()) {
-    jobs.push_back(experiment::is_measured_profile(file) ? job_of_profile(file)
-                                                         : job_of_trace(file, link, workers, period, warnings));
+    jobs.push_back(experiment::is_measured_profile(file)
+                       ? job_of_profile(file)
+                       : job_of_trace(file, link, arguments.workers, period, warnings));
     return jobs;
   }
   const std::string text = read_text_file(file, file, kind);
@@ -198,6 +199,9 @@ std::vector<workload::Job> jobs_of(const std::string& file, Rate link, std::uint
     options.datapath = "sim";
     experiment::Experiment all = experiment::load_experiment(file, options);
     warnings.insert(warnings.end(), all.warnings.begin(), all.warnings.end());
+    if (!arguments.network && arguments.rate == AdviseArguments{}.rate)
+      warnings.push_back(fmt::format("{0}: its network is not used, but one link of {1}; give --network {0}, or --rate",
+                                     file, arguments.rate));
     return std::move(all.jobs);
   }
   workload::Job job;
@@ -223,8 +227,7 @@ experiment::Experiment experiment_of(const AdviseArguments& arguments, std::vect
   std::set<std::string> names;
   for (const std::string& file : arguments.files) {
     Period period;
-    for (workload::Job& job :
-         jobs_of(file, experiment.bottleneck.rate, arguments.workers, period, experiment.warnings)) {
+    for (workload::Job& job : jobs_of(file, experiment.bottleneck.rate, arguments, period, experiment.warnings)) {
       periods.push_back(period);
       const std::string name = job.name;
       for (int i = 2; !names.insert(job.name).second; ++i) job.name = fmt::format("{}-{}", name, i);

@@ -73,7 +73,7 @@ void add_coordinator_options(Options& options, GenArguments& arguments) {
   options.group("Options of the coordinator", arguments.for_coordinator);
   add_experiment_options(options, arguments.experiment, "");
   options.add("--plan", arguments.plan,
-              "Read the slots of policies schedule and mltcp+schedule from this file (docs/how-to/plan.md)");
+              "Read the slots of policies with a schedule from this file (docs/how-to/plan.md)");
   options.add("--json", arguments.json, "Write the results to this file; - is standard output");
   add_series_options(options, arguments.series);
   options.flag("--ranks", arguments.ranks, "Show every rank on the terminal, not only jobs");

@@ -50,7 +50,7 @@ void add_options(Options& options, RunArguments& arguments) {
   options.add("--cores", arguments.cores, "CPUs of datapath ring: one, or two with the switch on the second, e.g. 0,1")
       .check(cpu_list());
   options.add("--plan", arguments.plan,
-              "Read the slots of policies schedule and mltcp+schedule from this file, and again whenever it changes, "
+              "Read the slots of policies with a schedule from this file, and again whenever it changes, "
               "instead of computing them (docs/how-to/plan.md)");
   options.add("--threads", arguments.threads,
               "Runs at a time, in virtual time (jobs alone, then policies), which does not change results; default: "

@@ -575,18 +575,23 @@ Advice advise(const Experiment& given, const AdviceOptions& asked) {
                     jobs, bursts, kMaxCrossedBursts));
   }
 
-  const std::size_t count = kUnplannedPackets.size() + (planned ? kPlanned.size() : 0);
-  const bool affordable = packets_of(experiment, advice.iterations) <= kMaxAdvicePackets / (advice.starts * count);
-  const bool packets =
-      options.level == AdviceOptions::Level::packet || (options.level == AdviceOptions::Level::automatic && affordable);
-  if (!packets && std::ranges::any_of(experiment.jobs, &workload::Job::unaware))
+  const auto by_packets = [&](std::size_t policies) {
+    return options.level == AdviceOptions::Level::packet ||
+           (options.level == AdviceOptions::Level::automatic &&
+            packets_of(experiment, advice.iterations) <= options.max_packets / (advice.starts * policies));
+  };
+  // Slots keep bursts apart, so flows show their effect nearly as well as packets, except beside legacy traffic.
+  const bool has_legacy = std::ranges::any_of(experiment.jobs, &workload::Job::unaware);
+  const bool planned_packets = planned && by_packets(kUnplannedPackets.size() + kPlanned.size());
+  const bool packets = planned_packets || ((!planned || !has_legacy) && by_packets(kUnplannedPackets.size()));
+  if (!packets && has_legacy)
     advice.warnings.emplace_back(
         "flows do not show how legacy traffic changes the rates of congestion control; give --level packet");
   const std::vector<std::string>& unplanned = packets ? kUnplannedPackets : kUnplannedFlows;
   std::vector<Work> work;
   for (std::uint32_t start = 0; start < advice.starts; ++start) {
     work.push_back({&experiment, unplanned, packets, start});
-    if (planned) work.push_back({&experiment, kPlanned, packets, start});
+    if (planned) work.push_back({&experiment, kPlanned, planned_packets, start});
     for (const Experiment& part : parts) work.push_back({&part, kUnplannedFlows, false, start});
   }
   run_all(work, options);

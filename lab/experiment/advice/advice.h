@@ -28,7 +28,8 @@ inline constexpr double kMaxAdviceWork = 7e7;  ///< in the unit of flow_work_of(
 struct AdviceOptions {
   enum class Level {
     /// Policies are simulated as packets, because results depend on losses and congestion marks. If the runs would have
-    /// more than kMaxAdvicePackets packets, policies are simulated as flows.
+    /// more than max_packets packets, policies are simulated as flows: those with a schedule, except beside legacy
+    /// traffic, and if that is not enough, all.
     automatic,
     flow,    ///< simulates flows, which share links like fluids
     packet,  ///< simulates packets, each of which passes through the real transport
@@ -47,6 +48,9 @@ struct AdviceOptions {
   /// Limit for the work of simulating flows, in the unit of flow_work_of(). If the work would exceed the limit, the
   /// defaults of starts and iterations are reduced.
   double max_work = kMaxAdviceWork;
+  /// Maximum number of data packets that Level::automatic simulates, in all runs together. 20 million take 10 to 20
+  /// seconds.
+  std::uint64_t max_packets = 20'000'000;
   std::uint32_t threads = 0;  ///< number of parallel runs, 0 for one per core; does not affect the result
   /// Called with the fraction of work done. Any thread may call it, but only one at a time. May be empty.
   std::function<void(double)> progress;
@@ -55,9 +59,6 @@ struct AdviceOptions {
 
 inline constexpr std::uint32_t kAdviceStarts = 8;
 inline constexpr std::uint32_t kAdviceIterations = 40;
-
-/// Maximum number of data packets that Level::automatic simulates, in all runs together.
-inline constexpr std::uint64_t kMaxAdvicePackets = 20'000'000;
 
 /// Maximum number of phases of all jobs together. Each job may have an equal part of them, but at least 100 phases. If
 /// a job has more phases, it is simulated with fewer, each of which replaces several consecutive phases. Each phase

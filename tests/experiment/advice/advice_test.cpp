@@ -184,6 +184,26 @@ TEST(Advice, levels__are_as_asked_for_and_agree) {
   EXPECT_FALSE(policy(advise(large, AdviceOptions{}), "fair").packets);
 }
 
+TEST(Advice, schedules__are_simulated_as_flows_if_packets_are_too_many_unless_traffic_follows_no_slots) {
+  Experiment pair = experiment(job("a", "20 ms", "1 MB") + job("b", "20 ms", "1 MB"));
+  AdviceOptions options;
+  options.starts = 1;
+  options.iterations = 8;
+  options.max_packets = 5 * packets_of(pair, 8);
+  EXPECT_TRUE(policy(advise(pair, options), "schedule").packets);
+  --options.max_packets;
+  const Advice part = advise(pair, options);
+  EXPECT_TRUE(policy(part, "turns").packets);
+  EXPECT_FALSE(policy(part, "schedule").packets);
+  options.max_packets = 3 * packets_of(pair, 8) - 1;
+  EXPECT_FALSE(policy(advise(pair, options), "fair").packets);
+  pair.jobs[1].unaware = true;
+  options.max_packets = 5 * packets_of(pair, 8) - 1;
+  const Advice legacy = advise(pair, options);
+  EXPECT_FALSE(policy(legacy, "fair").packets);
+  EXPECT_THAT(legacy.warnings, testing::Contains(testing::HasSubstr("legacy traffic")));
+}
+
 TEST(Advice, policies_that_slow_a_job_down__are_not_recommended) {
   // Short legacy transfers fill a fifth of the link. MLTCP takes it from them.
   const Experiment both = parse_experiment(R"(cc = "dcqcn"
