@@ -397,8 +397,9 @@ class Planning {
       for (std::size_t j = 0; j < component_.jobs.size(); ++j)
         if (slots.jobs[j] > sharing_.jobs[j] + kForecastError)
           return fmt::format(
-              "slots would harm job {}: its iterations would take {:.3f} times their time alone; without slots {:.3f}",
-              in_quotes(jobs_[component_.jobs[j]].name), slots.jobs[j], sharing_.jobs[j]);
+              "slots would harm job {}: its iterations would take {:.3f} times their time alone; with {} {:.3f}",
+              in_quotes(jobs_[component_.jobs[j]].name), slots.jobs[j],
+              options_.sharing && !options_.turns ? "MLTCP" : "fair sharing", sharing_.jobs[j]);
       return {};
     }
     std::string why = fmt::format(

@@ -137,7 +137,8 @@ TEST(Plan, slots__that_cost_more_than_sharing_are_not_taken_and_it_is_said_why) 
   }
 }
 
-// Slots give "a" the period of "b", which is 3% longer than with fair sharing. MLTCP without slots would give it the same.
+// Slots give "a" the period of "b", which is 3% longer than with fair sharing. MLTCP without slots would give it the
+// same.
 TEST(Plan, slots__harm_no_job_that_mltcp_slows_down_as_much) {
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
   const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(203_ms, 318_ms, {0})};
