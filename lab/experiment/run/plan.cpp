@@ -275,7 +275,7 @@ class Planning {
  private:
   /// Returns the forecast without slots. Under MLTCP, slots must pay compared with MLTCP without slots, and compared
   /// with fair sharing. So mean and tail are each the minimum of both forecasts. But a job that MLTCP makes
-  /// slower than fair sharing may be as slow with slots, except under policy turns, which makes no job slower.
+  /// slower than fair sharing may be as slow with slots, except under policy turns, which is to make no job slower.
   [[nodiscard]] Forecast without_slots() const {
     Forecast fair = forecast_sharing(component_.traffic, component_.forecast_jobs, std::nullopt);
     if (!options_.sharing) return fair;
@@ -399,7 +399,8 @@ class Planning {
           return fmt::format(
               "slots would harm job {}: its iterations would take {:.3f} times their time alone; with {} {:.3f}",
               in_quotes(jobs_[component_.jobs[j]].name), slots.jobs[j],
-              options_.sharing && !options_.turns ? "MLTCP" : "fair sharing", sharing_.jobs[j]);
+              options_.sharing && !options_.turns ? "MLTCP or fair sharing, at most" : "fair sharing,",
+              sharing_.jobs[j]);
       return {};
     }
     std::string why = fmt::format(

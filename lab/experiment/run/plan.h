@@ -58,8 +58,8 @@ struct PlanMemo {
 struct PlanOptions {
   /// MLTCP's function by which competing jobs share links; empty for fair sharing.
   std::optional<cc::Aggressiveness> sharing;
-  /// True if jobs that compete also wait for each other (policy turns), so that none is slower than with fair sharing.
-  /// Forecasts do not contain waits.
+  /// True if jobs that compete also wait for each other (policy turns), so that none should be slower than with fair
+  /// sharing. Forecasts do not contain waits.
   bool turns = false;
   /// True if a keeper detects jobs that have missed their slots, and repairs the plan at once.
   bool repaired = false;
