@@ -2,7 +2,8 @@
 // MLTCP. Each step does what a connection does: it counts the bytes of the job's iteration, computes the gains, passes
 // the sample on, and reports congestion from time to time. MLTCP's part is the counting and the gains. Other benchmarks
 // measure only this part, for each aggressiveness function. MLTCP adds less than this to the cost of an algorithm,
-// because the CPU executes instructions of both at the same time.
+// because the CPU executes instructions of both at the same time. The last benchmark measures what policy `turns` adds
+// while a burst does not wait: two packets sent, and the batch that acknowledges them.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -11,6 +12,7 @@
 
 #include "mltcp/cc/augmentation.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/cc/turns.h"
 
 namespace {
 
@@ -102,6 +104,34 @@ void gain(benchmark::State& state) {
   }
 }
 BENCHMARK(gain)->ArgName("F")->DenseRange(0, 6);
+
+/// A job whose bursts take 1 ms of each 2 ms, at 100 Gbps. Only the first packets of a burst are a test.
+void turns(benchmark::State& state) {
+  constexpr Nanos batch(240);  // the time in which two packets leave
+  constexpr Nanos pause(1'000'000);
+  constexpr Bytes burst = 12'500'000;
+  constexpr cc::TurnsParameters parameters;
+  cc::Turns turns(true, Rate::from_gbps(100), parameters);
+  cc::QueueSample sample{
+      .now = Nanos(1), .delay = {}, .min_rtt = Nanos(20'000), .packets = 2, .packet_bytes = kPacketBytes};
+  std::uint64_t iteration = 1;
+  Bytes sent = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    sample.now += batch;
+    if (sent >= burst) {
+      sample.now += pause;
+      sent = 0;
+      ++iteration;
+    }
+    benchmark::DoNotOptimize(turns.on_send(sample.now, iteration, burst, sent == 0));
+    benchmark::DoNotOptimize(turns.on_send(sample.now, iteration, burst, false));
+    turns.on_delivered(sample.now, kPacketBytes);
+    turns.on_delivered(sample.now, kPacketBytes);
+    benchmark::DoNotOptimize(turns.on_queue(sample));
+    sent += 2 * kPacketBytes;
+  }
+}
+BENCHMARK(turns);
 
 }  // namespace
 

@@ -14,8 +14,7 @@
 namespace mltcp::cc {
 
 /// An algorithm's functions, type-erased.
-struct AlgorithmTable {
-  std::string_view name;
+struct AlgorithmTable : ParameterTable {
   Capabilities capabilities;
   void (*start)(void* state, const PathInfo&, Output&);
   void (*on_ack)(void* state, const AckSample&, Output&);
@@ -27,11 +26,6 @@ struct AlgorithmTable {
   void (*on_idle_restart)(void* state, Nanos now, Output&);
   /// Null if the algorithm starts anew when packets become longer.
   void (*on_packet_size)(void* state, std::uint32_t max_packet_bytes, Output&);
-  std::span<const Parameter> parameters;
-  // Functions on the algorithm's parameter structure, see parameters.h.
-  void (*set_defaults)(void* structure);
-  ParameterProblem (*problem_of)(const void* structure);
-  void (*fit)(void* structure, const NetworkInfo&);  ///< null if no parameter depends on the network
 };
 
 class Controller {
@@ -71,48 +65,15 @@ class Controller {
   alignas(kStateAlign) std::array<std::byte, kStateBytes> state_{};
 };
 
-namespace internal {
-
-/// The parameter structure of an algorithm that has no parameters.
-struct NoParameters {};
-template <typename State>
-struct ParametersOf {
-  using type = NoParameters;
-  static constexpr std::span<const Parameter> kAll{};
-};
-template <typename State>
-requires requires { typename State::Parameters; }
-struct ParametersOf<State> {
-  using type = typename State::Parameters;
-  static constexpr std::span<const Parameter> kAll{State::parameters};
-};
-
-/// Returns whether parameter names are valid and unique keys, and every parameter has a help text.
-constexpr bool well_described(std::span<const Parameter> parameters) {
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!is_name(parameters[i].name) || parameters[i].help.empty()) return false;
-    for (std::size_t j = 0; j < i; ++j)
-      if (parameters[i].name == parameters[j].name) return false;
-  }
-  return true;
-}
-
-}  // namespace internal
-
 /// Returns the table of algorithm `State`.
 template <typename State>
 const AlgorithmTable& table_of() {
   static_assert(Algorithm<State>, "State lacks what every algorithm has: see the concept in algorithm.h");
-  using Held = internal::ParametersOf<State>;
-  using Structure = typename Held::type;
-  static_assert(is_name(State::name), "a name has lower-case letters, digits, '-' and '_', and begins with a letter");
-  static_assert(internal::well_described(Held::kAll), "each parameter has a name of its own, of that kind, and a help");
-  static_assert(std::is_trivially_copyable_v<Structure> && sizeof(Structure) <= Parameters::kMaxBytes);
   static_assert(sizeof(State) <= Controller::kStateBytes, "the state must fit the controller's buffer");
   static_assert(alignof(State) <= Controller::kStateAlign);
   static constexpr auto kSelf = [](void* p) -> State& { return *std::launder(static_cast<State*>(p)); };
   static constexpr AlgorithmTable table{
-      State::name,
+      parameter_table<State>(),
       State::capabilities,
       [](void* p, const PathInfo& path, Output& out) { (new (p) State())->start(path, out); },
       [](void* p, const AckSample& ack, Output& out) { kSelf(p).on_ack(ack, out); },
@@ -132,22 +93,6 @@ const AlgorithmTable& table_of() {
         if constexpr (ChangesPacketSize<State>)
           on_packet_size = [](void* p, std::uint32_t bytes, Output& out) { kSelf(p).on_packet_size(bytes, out); };
         return on_packet_size;
-      }(),
-      Held::kAll,
-      [](void* structure) { new (structure) Structure(); },
-      [](const void* structure) {
-        if constexpr (requires(const Structure& s) { State::problem_of(s); })
-          return State::problem_of(*static_cast<const Structure*>(structure));
-        else
-          return static_cast<void>(structure), ParameterProblem{};
-      },
-      [] {
-        void (*fit)(void*, const NetworkInfo&) = nullptr;
-        if constexpr (requires(Structure & s, const NetworkInfo& network) { State::fit(s, network); })
-          fit = [](void* structure, const NetworkInfo& network) {
-            State::fit(*static_cast<Structure*>(structure), network);
-          };
-        return fit;
       }(),
   };
   return table;

@@ -51,7 +51,7 @@ std::string_view unquoted(std::string_view text) {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-const Parameter& parameter_of(const AlgorithmTable& algorithm, std::string_view name) {
+const Parameter& parameter_of(const ParameterTable& algorithm, std::string_view name) {
   std::vector<std::string> known;
   for (const Parameter& parameter : algorithm.parameters) {
     if (parameter.name == name) return parameter;
@@ -65,7 +65,7 @@ const Parameter& parameter_of(const AlgorithmTable& algorithm, std::string_view 
       close ? fmt::format("did you mean {}?", *close) : fmt::format("there are {}", fmt::join(known, ", "))));
 }
 
-const AlgorithmTable& set_one(Parameters& parameters, std::string_view assignment) {
+const ParameterTable& set_one(Parameters& parameters, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string_view key = trimmed(assignment.substr(0, equals));
   const std::size_t dot = key.find('.');
@@ -73,7 +73,7 @@ const AlgorithmTable& set_one(Parameters& parameters, std::string_view assignmen
     throw InputError(
         fmt::format("{} sets no parameter; write ALGORITHM.PARAMETER=VALUE, such as swift.base_target=40 us",
                     in_quotes(assignment)));
-  const AlgorithmTable& algorithm = find_algorithm(key.substr(0, dot));
+  const ParameterTable& algorithm = find_parameters(key.substr(0, dot));
   const Parameter& parameter = parameter_of(algorithm, key.substr(dot + 1));
   try {
     parameters.set(algorithm, parameter, value_from(unquoted(trimmed(assignment.substr(equals + 1))), parameter));
@@ -87,7 +87,7 @@ const AlgorithmTable& set_one(Parameters& parameters, std::string_view assignmen
 
 void set_from_text(Parameters& parameters, std::string_view text) {
   Parameters changed = parameters;
-  std::vector<const AlgorithmTable*> algorithms;
+  std::vector<const ParameterTable*> algorithms;
   while (!text.empty()) {
     const std::size_t end = text.find_first_of(",;\n");
     const std::string_view one = trimmed(text.substr(0, end));
@@ -95,7 +95,7 @@ void set_from_text(Parameters& parameters, std::string_view text) {
     if (!one.empty()) algorithms.push_back(&set_one(changed, one));
   }
   // Some parameters bound others, so all are set before they are checked.
-  for (const AlgorithmTable* algorithm : algorithms) changed.validate(algorithm->name);
+  for (const ParameterTable* algorithm : algorithms) changed.validate(algorithm->name);
   parameters = std::move(changed);
 }
 

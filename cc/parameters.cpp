@@ -104,7 +104,7 @@ std::string range_text(const Parameter& parameter) {
   return text;
 }
 
-Parameters::Block& Parameters::block_of(const AlgorithmTable& algorithm) {
+Parameters::Block& Parameters::block_of(const ParameterTable& algorithm) {
   if (Block* block = find(algorithm.name)) return *block;
   Block& block = blocks_.emplace_back();
   block.algorithm = algorithm.name;
@@ -112,16 +112,16 @@ Parameters::Block& Parameters::block_of(const AlgorithmTable& algorithm) {
   return block;
 }
 
-ParameterValue Parameters::get(const AlgorithmTable& algorithm, const Parameter& parameter) const {
+ParameterValue Parameters::get(const ParameterTable& algorithm, const Parameter& parameter) const {
   const Block* block = find(algorithm.name);
   return block == nullptr ? parameter.by_default : parameter.get(block->bytes.data());
 }
 
-void Parameters::set(const AlgorithmTable& algorithm, const Parameter& parameter, const ParameterValue& value) {
+void Parameters::set(const ParameterTable& algorithm, const Parameter& parameter, const ParameterValue& value) {
   parameter.set(block_of(algorithm).bytes.data(), value);
 }
 
-Parameters::Objection Parameters::objection(const AlgorithmTable& algorithm) const {
+Parameters::Objection Parameters::objection(const ParameterTable& algorithm) const {
   const Block* block = find(algorithm.name);
   if (block == nullptr) return {};
   const auto refused = [&](const Parameter& parameter, std::string_view wanted, std::string_view bound_by) {
@@ -137,18 +137,24 @@ Parameters::Objection Parameters::objection(const AlgorithmTable& algorithm) con
     return refused(parameter, wanted.empty() ? "that is finite" : wanted, {});
   }
   const ParameterProblem problem = algorithm.problem_of(block->bytes.data());
-  for (const Parameter& parameter : algorithm.parameters)
-    if (parameter.name == problem.parameter) return refused(parameter, problem.wanted, problem.bound_by);
-  return {};
+  const auto named = [&](std::string_view name) {
+    return std::ranges::find(algorithm.parameters, name, &Parameter::name);
+  };
+  const auto parameter = named(problem.parameter);
+  if (parameter == algorithm.parameters.end()) return {};
+  std::string wanted(problem.wanted);
+  if (const auto bound = named(problem.bound_by); bound != algorithm.parameters.end())
+    wanted += fmt::format(" ({} is {})", bound->name, value_text(bound->get(block->bytes.data())));
+  return refused(*parameter, wanted, problem.bound_by);
 }
 
 void Parameters::validate(std::string_view name) const {
-  const Objection wrong = objection(find_algorithm(name));
+  const Objection wrong = objection(find_parameters(name));
   if (!wrong.parameter.empty()) throw InputError(wrong.text);
 }
 
 void Parameters::fit(const NetworkInfo& network) {
-  for (const AlgorithmTable* algorithm : algorithms())
+  for (const ParameterTable* algorithm : parameter_tables())
     if (algorithm->fit != nullptr) algorithm->fit(block_of(*algorithm).bytes.data(), network);
 }
 

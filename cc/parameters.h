@@ -14,11 +14,13 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,8 +30,6 @@
 #include "mltcp/base/units.h"
 
 namespace mltcp::cc {
-
-struct AlgorithmTable;
 
 /// Returns whether `name` is a valid name of an algorithm or parameter, and so a key in files: lower-case letters,
 /// digits, '-' and '_', beginning with a letter.
@@ -104,23 +104,48 @@ struct MemberOf<member> {
   using object = Object;
   using value = Value;
 };
+
+/// Returns the value that describes a member: the member itself, and for a float the number with at most seven decimal
+/// digits that a user would write, such as 0.8 for 0.8F.
+template <typename Value>
+constexpr Value described(Value value) {
+  return value;
+}
+constexpr double described(float value) {
+  const auto exact = static_cast<double>(value);
+  if (!(exact >= -1e9 && exact <= 1e9)) return exact;  // a whole number, or none
+  for (double scale = 1; scale <= 1e7; scale *= 10) {
+    const auto whole = static_cast<std::int64_t>(exact * scale + (exact < 0 ? -0.5 : 0.5));
+    const double decimal = static_cast<double>(whole) / scale;
+    if (static_cast<float>(decimal) == value) return decimal;
+  }
+  return exact;
+}
+
 }  // namespace internal
 
-/// Returns the description of `member`, which must have one of the types of ParameterValue. The default is the member's
-/// initial value.
+/// Returns the description of `member`, which must have one of the types of ParameterValue, or float, which is
+/// described as a double. The default is the member's initial value.
 template <auto member>
 constexpr Parameter parameter(std::string_view name, ParameterRange range, std::string_view help,
                               std::string_view unit = {}) {
   using Object = typename internal::MemberOf<member>::object;
   using Value = typename internal::MemberOf<member>::value;
+  using Described = decltype(internal::described(Value{}));
   return {name,
           range,
           help,
           unit,
-          ParameterValue(Object{}.*member),
-          [](const void* parameters) { return ParameterValue(static_cast<const Object*>(parameters)->*member); },
+          ParameterValue(internal::described(Object{}.*member)),
+          [](const void* parameters) {
+            return ParameterValue(internal::described(static_cast<const Object*>(parameters)->*member));
+          },
           [](void* parameters, const ParameterValue& value) {
-            static_cast<Object*>(parameters)->*member = std::get<Value>(value);
+            auto held = std::get<Described>(value);
+            if constexpr (std::is_same_v<Value, float>)  // a larger one is not finite, and so out of range
+              if (std::isfinite(held) && std::abs(held) > static_cast<double>(std::numeric_limits<float>::max()))
+                held = std::numeric_limits<double>::infinity();
+            static_cast<Object*>(parameters)->*member = static_cast<Value>(held);
           }};
 }
 /// Returns the description of a parameter of type bool.
@@ -142,8 +167,17 @@ struct NetworkInfo {
   Nanos unloaded_round_trip;  ///< RTT of a full packet over the longest path, with empty queues
 };
 
-/// Parameter values of any number of algorithms. Parameters that are not set have their defaults. Any number of
-/// controllers may share one such object, because an algorithm copies the values that it needs when it starts.
+/// A parameter structure, type-erased; made by parameter_table().
+struct ParameterTable {
+  std::string_view name;  ///< name of the algorithm, or of the policy that has the parameters
+  std::span<const Parameter> parameters;
+  void (*set_defaults)(void* structure);
+  ParameterProblem (*problem_of)(const void* structure);
+  void (*fit)(void* structure, const NetworkInfo&);  ///< null if no parameter depends on the network
+};
+
+/// Parameter values of any number of algorithms, and of policy `turns`. Parameters that are not set have their
+/// defaults. Any number of controllers and jobs may share one such object.
 class Parameters {
  public:
   static constexpr std::size_t kMaxBytes = 256;  ///< maximum size of one algorithm's structure
@@ -154,6 +188,14 @@ class Parameters {
     typename State::Parameters result;
     if (const Block* block = find(State::name)) std::memcpy(&result, block->bytes.data(), sizeof(result));
     return result;
+  }
+  /// Returns the same, without a copy. The reference is valid until parameters are changed.
+  template <typename State>
+  [[nodiscard]] const typename State::Parameters& view() const {
+    using Structure = typename State::Parameters;
+    static constexpr Structure by_default{};
+    const Block* block = find(State::name);
+    return block == nullptr ? by_default : *std::launder(reinterpret_cast<const Structure*>(block->bytes.data()));
   }
   /// Returns the parameters of algorithm `State` for changing them. The reference is valid until the parameters of
   /// another algorithm are edited.
@@ -171,8 +213,8 @@ class Parameters {
   }
 
   // get() and set() serve an algorithm that is chosen at run time. `parameter` must belong to `algorithm`.
-  [[nodiscard]] ParameterValue get(const AlgorithmTable& algorithm, const Parameter& parameter) const;
-  void set(const AlgorithmTable& algorithm, const Parameter& parameter, const ParameterValue& value);
+  [[nodiscard]] ParameterValue get(const ParameterTable& algorithm, const Parameter& parameter) const;
+  void set(const ParameterTable& algorithm, const Parameter& parameter, const ParameterValue& value);
 
   /// The reason why an algorithm's parameters are invalid.
   struct Objection {
@@ -180,9 +222,9 @@ class Parameters {
     std::string_view bound_by;   ///< name of the parameter that conflicts with `parameter`; empty if none
     std::string text;  ///< message such as "swift beta of 1.5 is out of range; give a value above 0 and at most 1"
   };
-  [[nodiscard]] Objection objection(const AlgorithmTable& algorithm) const;
-  /// Throws InputError that names the first invalid parameter of algorithm `name`. Throws InputError if there is no
-  /// such algorithm.
+  [[nodiscard]] Objection objection(const ParameterTable& algorithm) const;
+  /// Throws InputError that names the first invalid parameter of algorithm or policy `name`. Throws InputError if there
+  /// is none of that name.
   void validate(std::string_view name) const;
   /// Sets the parameters that all flows of one network should share, for all algorithms. Does not change parameters
   /// that have been set before.
@@ -203,10 +245,67 @@ class Parameters {
       if (block.algorithm == algorithm) return &block;
     return nullptr;
   }
-  Block& block_of(const AlgorithmTable& algorithm);
+  Block& block_of(const ParameterTable& algorithm);
 
   std::vector<Block> blocks_;
 };
+
+namespace internal {
+
+/// The parameter structure of an algorithm that has no parameters.
+struct NoParameters {};
+template <typename State>
+struct ParametersOf {
+  using type = NoParameters;
+  static constexpr std::span<const Parameter> kAll{};
+};
+template <typename State>
+requires requires { typename State::Parameters; }
+struct ParametersOf<State> {
+  using type = typename State::Parameters;
+  static constexpr std::span<const Parameter> kAll{State::parameters};
+};
+
+/// Returns whether parameter names are valid and unique keys, and every parameter has a help text.
+constexpr bool well_described(std::span<const Parameter> parameters) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!is_name(parameters[i].name) || parameters[i].help.empty()) return false;
+    for (std::size_t j = 0; j < i; ++j)
+      if (parameters[i].name == parameters[j].name) return false;
+  }
+  return true;
+}
+
+}  // namespace internal
+
+/// Returns the parameter table of `State`, an algorithm or a policy.
+template <typename State>
+constexpr ParameterTable parameter_table() {
+  using Held = internal::ParametersOf<State>;
+  using Structure = typename Held::type;
+  static_assert(is_name(State::name), "a name has lower-case letters, digits, '-' and '_', and begins with a letter");
+  static_assert(internal::well_described(Held::kAll), "each parameter has a name of its own, of that kind, and a help");
+  static_assert(std::is_trivially_copyable_v<Structure> && sizeof(Structure) <= Parameters::kMaxBytes);
+  return {
+      State::name,
+      Held::kAll,
+      [](void* structure) { new (structure) Structure(); },
+      [](const void* structure) {
+        if constexpr (requires(const Structure& s) { State::problem_of(s); })
+          return State::problem_of(*static_cast<const Structure*>(structure));
+        else
+          return static_cast<void>(structure), ParameterProblem{};
+      },
+      [] {
+        void (*fit)(void*, const NetworkInfo&) = nullptr;
+        if constexpr (requires(Structure & s, const NetworkInfo& network) { State::fit(s, network); })
+          fit = [](void* structure, const NetworkInfo& network) {
+            State::fit(*static_cast<Structure*>(structure), network);
+          };
+        return fit;
+      }(),
+  };
+}
 
 /// Sets parameters from text in the syntax of files and `--vary`, separated by commas: "swift.base_target=40 us,
 /// swift.beta=0.7". Ignores spaces and quotation marks around a value. If a parameter has several values, the last one

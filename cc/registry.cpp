@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "mltcp/cc/dctcp.h"
 #include "mltcp/cc/reno.h"
 #include "mltcp/cc/swift.h"
+#include "mltcp/cc/turns.h"
 
 namespace mltcp::cc {
 namespace {
@@ -42,6 +44,9 @@ class Registry {
   }
 
   void add(const AlgorithmTable& table, const std::filesystem::path& file) {
+    if (table.name == Turns::name)
+      throw InputError(
+          fmt::format("{} is the name of a policy; give this congestion control another name", in_quotes(table.name)));
     const std::lock_guard lock(adding_);
     const std::size_t count = count_.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < count; ++i) {
@@ -102,6 +107,24 @@ const AlgorithmTable& find_algorithm(std::string_view name) {
   throw InputError(fmt::format("there is no congestion control {}; {}", in_quotes(name),
                                meant ? fmt::format("did you mean {}?", in_quotes(*meant))
                                      : fmt::format("write one of {}, or FILE.so:NAME", algorithm_names())));
+}
+
+std::vector<const ParameterTable*> parameter_tables() {
+  static constexpr ParameterTable turns = parameter_table<Turns>();
+  std::vector<const ParameterTable*> tables(algorithms().begin(), algorithms().end());
+  tables.push_back(&turns);
+  return tables;
+}
+
+const ParameterTable& find_parameters(std::string_view name) {
+  const std::vector<const ParameterTable*> tables = parameter_tables();
+  if (const auto at = std::ranges::find(tables, name, &ParameterTable::name); at != tables.end()) return **at;
+  std::vector<std::string> known;
+  for (const ParameterTable* table : tables) known.emplace_back(table->name);
+  const auto meant = nearest(name, known);
+  throw InputError(fmt::format("no congestion control or policy {} has parameters; {}", in_quotes(name),
+                               meant ? fmt::format("did you mean {}?", in_quotes(*meant))
+                                     : fmt::format("write one of {}", fmt::join(known, ", "))));
 }
 
 const AlgorithmTable& register_algorithm(const AlgorithmTable& table) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "mltcp/cc/controller.h"
 
@@ -26,6 +27,12 @@ std::string algorithm_names();
 
 /// Returns the algorithm called `name`. Throws InputError that lists the existing names if there is none.
 const AlgorithmTable& find_algorithm(std::string_view name);
+
+/// Returns the parameter tables of all algorithms, and of policy `turns` (cc/turns.h).
+std::vector<const ParameterTable*> parameter_tables();
+/// Returns the parameter table of algorithm or policy `name`. Throws InputError with a cure if there
+/// is none.
+const ParameterTable& find_parameters(std::string_view name);
 
 /// Adds an algorithm under its name. Does nothing if the same table is already registered. `table` must exist until the
 /// program ends. Throws InputError if the name is taken, or if there are already kMaxAlgorithms.
@@ -46,7 +53,7 @@ struct AlgorithmLibrary {
 /// ABI version, which must be equal in program and shared object. The upper half is a number to increment when the
 /// meaning of an event, sample or table changes. The lower half is a hash of their sizes.
 inline constexpr std::uint64_t kLibraryAbi = [] {
-  constexpr std::uint64_t number = 2;
+  constexpr std::uint64_t number = 3;
   std::uint32_t layout = 2166136261U;  // FNV-1a
   for (const std::size_t size : {sizeof(void*), sizeof(AlgorithmTable), sizeof(Parameter), sizeof(ParameterValue),
                                  sizeof(ParameterProblem), sizeof(Parameters), sizeof(Capabilities), sizeof(PathInfo),

@@ -3,19 +3,19 @@
 //
 // MLTCP's gain moves shares over many congestion-window cycles. Waiting separates jobs within a few round trips:
 //
-//   test      A burst begins at a quarter of the line rate. If kTestPackets packets meet neither a queue nor a mark,
+//   test      A burst begins at a quarter of the line rate. If `test_packets` packets meet neither a queue nor a mark,
 //             the burst continues at full rate.
 //   hold      If a packet meets a queue, the job sends at a small share of the line rate until the queue is gone, then
 //             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
 //             line rate, or half of it if a hold has recently ended without success. The burst then goes on with gain
-//             kOvertakingGain. After a hold of half a burst, it ends about when it would under fair sharing, and a
+//             `overtaking_gain`. After a hold of half a burst, it ends about when it would under fair sharing, and a
 //             burst that it has met ends no later. If several holds in a row fail, the other traffic hardly pauses, and
 //             the job waits less and less often.
 //   overtake  Waiting alone would lock a job behind a job with a longer period, because the other job is sending
-//             whenever the first one arrives. A job that has waited for about the same time in kStuckIterations
-//             iterations does not wait in the next one, and its gain is kOvertakingGain. It then comes first for some
-//             iterations. This costs other jobs at most the length of its burst. So the job goes on only if it saves
-//             about as much itself.
+//             whenever the first one arrives. A job that has waited for about the same time in three iterations does
+//             not wait in the next one, and its gain is `overtaking_gain`. It then comes first for some iterations.
+//             This costs other jobs at most the length of its burst. So the job goes on only if it saves about as much
+//             itself.
 //
 // Short bursts end before a gain moves any share, and a test would cost them more than it saves. So their gain is 1,
 // and they do not wait. This also holds for policy `mltcp`, which uses this class only for that.
@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "mltcp/base/units.h"
+#include "mltcp/cc/parameters.h"
 
 namespace mltcp::cc {
 
@@ -43,20 +44,102 @@ struct QueueSample {
   bool is_marked = false;          ///< a packet arrived with a congestion mark
 };
 
+/// Parameters of policy `turns`. A "burst" as a unit is the time that the longest burst of an iteration takes at the
+/// line rate, the measured rate of the path.
+struct TurnsParameters {
+  float test_rate = 0.25F;
+  std::uint32_t test_packets = 6;
+  float test_queue = 3.5F;
+  float max_test = 0.01F;
+  float hold_rate = 0.02F;
+  std::uint32_t low_samples = 2;
+  float cautious_hold = 0.5F;
+  std::uint32_t cautious_iterations = 8;
+  std::uint32_t steady_failures = 3;
+  float steady_hold = 0.125F;
+  std::uint32_t steady_skips = 4;
+  float overtaking_gain = 4;
+  float stuck_wait = 0.04F;
+  float stuck_spread = 1.2F;
+  float stuck_period = 2.3F;
+  std::uint32_t trial = 5;
+  float trial_saving = 0.8F;
+  std::uint32_t trial_rest = 48;
+  float short_round_trips = 20;
+};
+
 /// Measures the bursts of a job, and decides when they wait and overtake. Shared by the job's flows on a shard. A burst
 /// is data between two pauses of at least 1/32 of an iteration.
 class Turns {
  public:
-  static constexpr double kOvertakingGain = 4;
+  static constexpr std::string_view name = "turns";
+  using Parameters = TurnsParameters;
+  static constexpr std::array parameters{
+      parameter<&TurnsParameters::test_rate>("test_rate", at_least(0.001).at_most(1),
+                                             "rate at which a burst begins, as a share of the line rate"),
+      parameter<&TurnsParameters::test_packets>("test_packets", at_least(1).at_most(100),
+                                                "packets that must meet no queue before a burst sends at full rate"),
+      parameter<&TurnsParameters::test_queue>("test_queue", above(0).at_most(1000), "queue from which a burst waits",
+                                              "full packets"),
+      parameter<&TurnsParameters::max_test>(
+          "max_test", at_least(0).at_most(1),
+          "largest share of an iteration that a test may take; otherwise none is made"),
+      parameter<&TurnsParameters::hold_rate>("hold_rate", at_least(0.001).at_most(0.25),
+                                             "rate of a burst that waits, as a share of the line rate"),
+      parameter<&TurnsParameters::low_samples>("low_samples", at_least(1).at_most(100),
+                                               "batches of acknowledgements without a queue after which a wait ends"),
+      parameter<&TurnsParameters::cautious_hold>(
+          "cautious_hold", above(0).at_most(1),
+          "longest wait after a wait in vain, as a share of the time that the longest burst of an iteration takes"),
+      parameter<&TurnsParameters::cautious_iterations>("cautious_iterations", at_least(0).at_most(200),
+                                                       "how long cautious_hold applies", "iterations"),
+      parameter<&TurnsParameters::steady_failures>("steady_failures", at_least(1).at_most(100),
+                                                   "waits in vain in a row that show traffic without pauses"),
+      parameter<&TurnsParameters::steady_hold>("steady_hold", above(0).at_most(1),
+                                               "longest wait beside such traffic, as cautious_hold"),
+      parameter<&TurnsParameters::steady_skips>("steady_skips", at_least(0).at_most(30),
+                                                "distance of waits beside such traffic; doubled up to three times",
+                                                "iterations"),
+      parameter<&TurnsParameters::overtaking_gain>(
+          "overtaking_gain", at_least(0).at_most(1000),
+          "smallest gain of a burst that has waited in vain or overtakes; 0: always MLTCP's gain"),
+      parameter<&TurnsParameters::stuck_wait>(
+          "stuck_wait", at_least(0).at_most(1000),
+          "waits of more than this share of an iteration, in three iterations, let the job overtake"),
+      parameter<&TurnsParameters::stuck_spread>("stuck_spread", at_least(1).at_most(1000),
+                                                "largest ratio of the three waits, otherwise the job does not "
+                                                "overtake, and of these to a later wait, after which it "
+                                                "overtakes again"),
+      parameter<&TurnsParameters::stuck_period>(
+          "stuck_period", at_least(0).at_most(1000),
+          "shortest period of a job that overtakes, as a multiple of its longest burst"),
+      parameter<&TurnsParameters::trial>("trial", at_least(1).at_most(100),
+                                         "iterations after one that overtakes, in which it must save time",
+                                         "iterations"),
+      parameter<&TurnsParameters::trial_saving>(
+          "trial_saving", at_least(0).at_most(1000),
+          "time that these must wait less than before, otherwise the job stops overtaking", "bursts"),
+      parameter<&TurnsParameters::trial_rest>("trial_rest", at_least(0).at_most(1000),
+                                              "for how long it then stops; doubled each time up to five times",
+                                              "iterations"),
+      parameter<&TurnsParameters::short_round_trips>("short_round_trips", at_least(0).at_most(1'000'000),
+                                                     "bursts of fewer round trips do not wait, and their gain is 1"),
+  };
+
+  /// A burst that waits must be no faster than one that tests.
+  static constexpr ParameterProblem problem_of(const TurnsParameters& given) {
+    if (given.hold_rate > given.test_rate) return {"hold_rate", "of at most test_rate", "test_rate"};
+    return {};
+  }
 
   /// `waits`: whether the job waits and overtakes; if not, only short bursts are detected. `max_rate`: no burst is
   /// faster, and until one has been measured, this is the rate of the path; 0 if not known. The job then waits only
-  /// after that.
-  explicit Turns(bool waits, Rate max_rate = {})
-      : max_rate_(static_cast<float>(max_rate.bits_per_second)), line_rate_(max_rate_), waits_(waits) {}
+  /// after that. `given` must outlive this object.
+  explicit Turns(bool waits, Rate max_rate, const TurnsParameters& given)
+      : given_(&given), max_rate_(static_cast<float>(max_rate.bits_per_second)), line_rate_(max_rate_), waits_(waits) {}
 
-  /// Sets the maximum rate; 0 if not known. If it changes before a rate has been measured, a burst that waits
-  /// goes on, since its limit() may be wrong.
+  /// Sets the maximum rate; 0 if not known. If it changes before the rate of the path has been measured, a burst that
+  /// waits goes on, since its limit() may be wrong.
   void set_max_rate(Rate rate);
   /// Call before each packet with data. `iteration` is IterationTracker::iteration(). `iteration_bytes` is the size of
   /// an iteration, 0 if not known. `resumes`: whether no message of the job was incomplete before this packet's message
@@ -88,62 +171,42 @@ class Turns {
   /// Maximum rate of the job's flows together; 0 if there is none.
   [[nodiscard]] Rate limit() const {
     if (state_ == State::free) return {};
-    return Rate(static_cast<std::uint64_t>(line_rate_ / (state_ == State::testing ? kTestShare : kHoldShare)) + 1);
+    const float share = state_ == State::testing ? given_->test_rate : given_->hold_rate;
+    return Rate(static_cast<std::uint64_t>(rate() * share) + 1);
   }
-  /// Returns true once after a hold has ended without success, if several holds before it did, too. What delays are
-  /// compared with (QueueSample::delay) may then be wrong, for example because a clock is too fast, and is to be
-  /// measured again.
-  [[nodiscard]] bool take_remeasure() {
-    const bool remeasure = remeasure_;
-    remeasure_ = false;
-    return remeasure;
-  }
-  /// Returns whether the current burst overtakes: its gain is at least kOvertakingGain.
+  /// A number that changes when what delays are compared with (QueueSample::delay) may be wrong, for example because a
+  /// clock is too fast, so that it is to be measured again: several holds in a row have ended without success.
+  [[nodiscard]] std::uint8_t measurement() const { return measurement_; }
+  /// Returns whether the current burst overtakes: its gain is at least TurnsParameters::overtaking_gain.
   /// The gain ends with twice the bytes of the longest burst, so that it can't go on in a burst without an end.
   [[nodiscard]] bool overtakes() const {
     return (overtakes_ || has_failed_) && static_cast<float>(bytes_) <= 2 * burst_bytes_;
   }
+  /// Minimum gain while overtakes().
+  [[nodiscard]] double overtaking_gain() const { return static_cast<double>(given_->overtaking_gain); }
   /// Returns whether the link carries traffic that hardly pauses: the last holds have ended without success.
-  [[nodiscard]] bool meets_steady_traffic() const { return failures_ >= kSteadyFailures; }
+  [[nodiscard]] bool meets_steady_traffic() const { return failures_ >= given_->steady_failures; }
   /// Returns whether the job's bursts are too short for a gain: their gain is 1.
   [[nodiscard]] bool is_short() const { return is_short_; }
 
  private:
   enum class State : std::uint8_t { free, testing, holding };
 
-  // The rate is measured over windows of at least this many packets, this share of a burst, and this many round trips.
-  // Shorter ones would measure how packets and acknowledgements gather on their way.
-  static constexpr float kWindowPackets = 64;
+  // The rate is measured over windows of at least this share of a burst, this many packets, and round trips. Shorter
+  // ones would measure how packets and acknowledgements gather on their way.
   static constexpr float kWindowShare = 1 / 16.0F;
+  static constexpr float kWindowPackets = 64;
   static constexpr float kWindowRoundTrips = 4;
-  static constexpr float kTestShare = 4;   ///< a test's rate is the line rate divided by this number
-  static constexpr float kHoldShare = 48;  ///< the same for a hold
-  static constexpr std::uint32_t kTestPackets = 6;
-  static constexpr std::uint32_t kLowSamples = 2;
-  static constexpr float kQueuePackets = 3.5F;            ///< a longer queue, in full packets, ends a test
-  static constexpr float kMaxTestShare = 0.01F;           ///< a test may take this share of an iteration
-  static constexpr float kShortRoundTrips = 20;           ///< shorter bursts are short
-  static constexpr float kCautiousShare = 0.5F;           ///< maximum hold, in bursts, after a failure
-  static constexpr std::uint8_t kCautiousIterations = 8;  ///< with that of the failure
-  static constexpr std::uint8_t kSteadyFailures = 3;      ///< successive failures that show steady traffic
-  static constexpr float kSteadyShare = 0.125F;           ///< maximum hold, in bursts, beside steady traffic
-  static constexpr unsigned kFirstSkips =
-      4;  ///< beside steady traffic, waits are this many iterations apart; doubled up to 32
   static constexpr std::uint32_t kStuckIterations = 3;
-  static constexpr float kStuckShare = 0.04F;  ///< shorter waits, as a share of an iteration, do not count as stuck
-  static constexpr float kStuckSpread = 1.2F;  ///< maximum ratio of the waits of a stuck job
-  static constexpr float kMinPeriod = 2.3F;    ///< minimum period of a stuck job, in bursts
-  static constexpr float kBack = 0.8F;         ///< a wait of this share of the earlier waits: the job is stuck again
-  static constexpr float kWorthwhile = 0.8F;   ///< minimum time that overtaking must save, in bursts
-  static constexpr std::uint8_t kTrial = 5;    ///< iterations in which this time must be saved
-  static constexpr std::uint16_t kFirstRest = 48;  ///< iterations without overtaking after it has not been worthwhile
 
   [[nodiscard]] bool ends_burst(Nanos pause) const { return static_cast<float>(pause.count) >= period_ * (1e9F / 32); }
   bool on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause);
+  void measure_burst(Nanos latest);
   void end_burst(Nanos latest);
   [[nodiscard]] float min_window() const {
     return std::max(kWindowPackets * static_cast<float>(packet_bytes_), kWindowShare * burst_bytes_);
   }
+  void begin_part(Nanos now);
   void begin_window(Nanos now);
   void end_window(Nanos now);
   void raise_line_rate(float rate);
@@ -155,18 +218,21 @@ class Turns {
   [[nodiscard]] float max_hold() const;
   void fail(Nanos now);
   void release(Nanos now);
-  /// Time in seconds that `bytes` take at the line rate. The rate must be known.
+  /// Rate of a burst that does not wait: that of the path, but at most the current maximum rate.
+  [[nodiscard]] float rate() const { return max_rate_ > 0 ? std::min(line_rate_, max_rate_) : line_rate_; }
+  /// Time in seconds that `bytes` take on the path, whose rate must be known.
   [[nodiscard]] float time_of(float bytes) const { return bytes * 8 / line_rate_; }
   [[nodiscard]] bool is_short(float bytes) const {
     // The rate of a burst of few round trips is below that of the path, because its window is still growing.
     constexpr float growing = 1.5F;
     float rate = period_ > 0 && is_measured_ ? line_rate_ * growing : max_rate_;
     if (max_rate_ > 0) rate = std::min(rate, max_rate_);
-    return bytes * 8 < kShortRoundTrips * min_rtt_ * rate;
+    return bytes * 8 < given_->short_round_trips * min_rtt_ * rate;
   }
-  /// Bit of the current burst in long_; 0 for bursts that have none.
-  [[nodiscard]] std::uint32_t bit() const { return burst_ < 32 ? 1U << burst_ : 0; }
+  /// Bit of the current burst in long_.
+  [[nodiscard]] std::uint16_t bit() const { return static_cast<std::uint16_t>(1U << std::min<unsigned>(burst_, 15)); }
 
+  const TurnsParameters* given_;
   // Times without a type are in seconds, rates in bit/s, and sizes in bytes. Single precision is enough for them, and
   // keeps the job small.
   Nanos latest_;  ///< when data of the job was last sent or acknowledged
@@ -176,8 +242,8 @@ class Turns {
   Nanos iteration_began_ = Nanos::never();
   Bytes bytes_ = 0;  ///< bytes delivered since began_
   std::uint32_t iteration_ = 0;
-  std::uint32_t long_ = 1;      ///< bit n: burst n of the last complete iteration was not short
-  std::uint32_t long_now_ = 0;  ///< the same for the current iteration
+  std::uint16_t long_ = 1;  ///< bit n: burst n of the last complete iteration was not short; the last bit: a later one
+  std::uint16_t long_now_ = 0;  ///< the same for the current iteration
   float period_ = 0;            ///< length of the last complete iteration; 0 if not known
   float min_rtt_ = 0;
   float max_rate_;
@@ -190,16 +256,16 @@ class Turns {
   float stuck_ = 0;  ///< time waited per iteration before the job began to overtake; 0 if it has not begun
   float saved_ = 0;  ///< time saved since the job has overtaken
   std::uint16_t packet_bytes_ = 0;
-  std::uint16_t rest_ = 0;  ///< iterations until the job may overtake again
-  std::uint16_t next_rest_ = kFirstRest;
+  std::uint16_t rest_ = 0;         ///< iterations until the job may overtake again
   std::uint8_t failures_ = 0;      ///< holds that have ended without success since a test was last passed
-  std::uint8_t caution_left_ = 0;  ///< iterations in which holds take at most kCautiousShare
+  std::uint8_t caution_left_ = 0;  ///< iterations in which holds take at most cautious_hold
   std::uint8_t skips_left_ = 0;    ///< iterations in which the job does not wait
-  std::uint8_t trial_left_ = 0;    ///< iterations until the savings are judged
+  std::uint8_t trial_left_ = 0;    ///< iterations until what overtaking saves is judged
   std::uint8_t burst_ = 0;         ///< number of the current burst within the iteration; stays at the maximum
-  State state_ = State::free;
-  std::uint8_t tested_ = 0;  ///< packets that have passed the current test
-  std::uint8_t low_ = 0;     ///< consecutive samples without a queue during a hold
+  std::uint8_t passed_ = 0;  ///< packets of the current test, or consecutive samples of a hold, that have met no queue
+  State state_ : 2 = State::free;
+  std::uint8_t measurement_ : 3 = 0;
+  std::uint8_t rests_ : 3 = 0;  ///< how often the job has stopped overtaking; stays at the maximum
   bool waits_ : 1;
   bool is_measured_ : 1 = false;  ///< line_rate_ was measured
   bool is_short_ : 1 = false;
@@ -207,7 +273,7 @@ class Turns {
   bool has_failed_ : 1 = false;   ///< the hold of the current burst has ended without success
   bool has_decided_ : 1 = false;  ///< whether this iteration overtakes is decided
   bool overtakes_ : 1 = false;
-  bool remeasure_ : 1 = false;  ///< see take_remeasure()
+  bool is_counted_ : 1 = false;  ///< measure_burst() has measured the current burst
 };
 
 static_assert(sizeof(Turns) <= 128);

@@ -218,7 +218,7 @@ typedef struct mltcp_endpoint_options {
   uint32_t memory_mb;
   mltcp_callback event_callback; /* called for each event; if NULL, events go to the queue of mltcp_endpoint_events() */
   void* event_context;
-  /* Since 1.1: parameters of the congestion control, as `mltcp algorithms` lists them, such as
+  /* Since 1.1: parameters of the congestion control, and of jobs under turns, as `mltcp algorithms` lists them, such as
    * "swift.base_target=40 us, swift.beta=0.7". NULL means the defaults. */
   const char* parameters;
   /* Members since 1.3: the job's key. Set at most one of `key` and `key_bytes`. With a key, packets are encrypted and

@@ -115,7 +115,7 @@ class Shard final : public Pollable {
   /// at once. Returns false if the connection is unknown and occupies no slot.
   bool abort(ConnectionId id, Nanos now);
 
-  /// Adds a job. Throws RunError if max_jobs exist already.
+  /// Adds a job. Throws RunError if max_jobs exist already, InputError if its parameters are invalid.
   JobId add_job(const JobConfig& config);
   /// Removes a job. Its connections stay open, without a job. Returns false if the job is unknown.
   bool remove_job(JobId id);

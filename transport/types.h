@@ -273,6 +273,8 @@ struct JobConfig {
   /// Learn the iteration boundaries from the job's traffic (cc/iteration_learner.h) until begin_iteration() states a
   /// size.
   bool learn_iterations = false;
+  /// Parameters of policy `turns` (cc/turns.h); null: the defaults.
+  std::shared_ptr<const cc::Parameters> parameters{};
 };
 
 }  // namespace mltcp

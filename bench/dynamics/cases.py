@@ -14,6 +14,13 @@ ALGORITHMS = ["reno", "cubic", "dctcp", "dcqcn", "swift"]
 LINKS = {1: (10, 1500, (75, 250), 30, (20, 60), 0.939), 10: (1, 9000, (500, 2000), 60, (40, 160), 0.988),
          50: (2, 9000, (1000, 4000), 200, (200, 800), 0.988)}
 
+# Changes of the parameters of policy turns that `dynamics --ablation` compares.
+ABLATION = ["test_rate = 1", "test_packets = 2", "test_queue = 7", "max_test = 1", "hold_rate = 0.125", "low_samples = 1",
+            "cautious_hold = 1", "cautious_iterations = 3", "steady_failures = 1", "steady_failures = 100", "steady_hold = 1",
+            "steady_skips = 0", "overtaking_gain = 0", "overtaking_gain = 2", "stuck_wait = 0", "stuck_wait = 10",
+            "stuck_spread = 100", "stuck_period = 0", "trial = 2", "trial_saving = 0", "trial_saving = 2", "trial_rest = 0",
+            "short_round_trips = 0"]
+
 
 class Job(NamedTuple):
     period: float | None  # time of an iteration that has the link to itself, in ms; None: no best possible time is known
@@ -94,6 +101,10 @@ def case(label, cc, jobs, iterations=30, rate=1, delay=None, buffer=None, topolo
     tables += [("[topology]" if topology else "[bottleneck]", network)]
     for name, (period, _, keys) in zip("abcdefgh", jobs):
         tables += [("[[job]]", {"name": name, "start_jitter": f"{min(10, 0.15 * (period or 100)):.3g} ms"} | keys)]
+    # If no packet is ever late, bulk traffic at the rate of the link can keep a queue exactly full, so that other packets
+    # are always dropped (Floyd and Jacobson, Traffic phase effects in packet-switched gateways, CCR 1991).
+    if any(keys.get("unaware") for _, _, keys in jobs):
+        tables += [("[host_model]", {"look": "1 us", "late": {"least": "0 us", "mean": "10 us"}})]
     lines = [line for head, keys in tables
              for line in (head, *(f"{key} = {toml(value, rate * 1e6 / 8 * share)}" for key, value in keys.items()))]
     periods = [job.period for job in jobs]

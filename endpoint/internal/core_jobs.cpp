@@ -59,6 +59,7 @@ Code Core::create_job(const JobOptions& options, JobHandle& handle) noexcept {
   config.augmentation = options.augmentation;
   config.max_rate = options.max_rate;
   config.learn_iterations = options.learn_iterations;
+  config.parameters = config_.connection.parameters;
   try {
     if (job.posted == nullptr) {
       job.posted = std::make_unique<std::atomic<Bytes>[]>(workers_.size());

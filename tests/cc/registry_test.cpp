@@ -77,6 +77,7 @@ struct Described {
       parameter<&DescribedParameters::buffer>("room", at_least(1'000).or_zero("no end of it"), "in the buffer"),
   };
   static ParameterProblem problem_of(const Parameters& p) {
+    if (p.steps == 99) return {"steps", "of 98 or less"};
     return p.steps > 10 && p.brave ? ParameterProblem{"steps", "of 10 or less, or not brave", "brave"}
                                    : ParameterProblem{};
   }
@@ -110,6 +111,23 @@ TEST(Registry, register__makes_an_algorithm_known_by_its_name) {
   EXPECT_LE(before, after);
   EXPECT_EQ(&register_algorithm<Described>(), &table) << "again is fine";
   EXPECT_EQ(algorithms().size(), after);
+}
+
+/// An algorithm with the name of a policy that has parameters.
+struct NamedTurns : Described {
+  static constexpr std::string_view name = "turns";
+};
+
+TEST(Registry, policys_name__is_refused) { EXPECT_THROW(register_algorithm<NamedTurns>(), InputError); }
+
+TEST(Parameters, float_out_of_range__is_refused) {
+  const ParameterTable& table = find_parameters("turns");
+  for (const double value : {1e300, -1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    Parameters parameters;
+    parameters.set(table, table.parameters[0], value);
+    EXPECT_EQ(parameters.objection(table).parameter, table.parameters[0].name) << value;
+  }
+  EXPECT_EQ(Parameters().get(table, table.parameters[4]), ParameterValue(0.02)) << "0.02F as a user would write it";
 }
 
 /// An algorithm whose name is already registered.
@@ -151,7 +169,7 @@ TEST(Registry, load__refuses_what_it_cannot_use) {
   EXPECT_THAT(refusal_to_load("CTestTestfile.cmake", "x"), HasSubstr("can't be loaded"));
   EXPECT_THAT(refusal_to_load("no_library.so", "x"), HasSubstr("has no function mltcp_cc_library()"));
   EXPECT_THAT(refusal_to_load("other_abi.so", "x"),
-              HasAll("is built for ABI 3-", "this program has 2-", "build it against"));
+              HasAll("is built for ABI 4-", "this program has 3-", "build it against"));
   EXPECT_THAT(refusal_to_load("good_library.so", "bbr"),
               HasSubstr("has no congestion control \"bbr\"; it has: elsewhere, reno"));
   EXPECT_THAT(refusal_to_load("good_library.so", "reno"), HasSubstr("there is another congestion control \"reno\""));
@@ -216,7 +234,9 @@ TEST(Parameters, validate__checks_ranges_and_what_bounds_what) {
   EXPECT_EQ(refusal([](auto& p) { p.buffer = 0; }), "") << "stands for something";
   EXPECT_NE(refusal([](auto& p) { p.buffer = 999; }), "");
   EXPECT_EQ(refusal([](auto& p) { p.steps = 11; }),
-            "told steps of 11 is out of range; give a whole number of 10 or less, or not brave");
+            "told steps of 11 is out of range; give a whole number of 10 or less, or not brave (brave is true)");
+  EXPECT_EQ(refusal([](auto& p) { p.steps = 99; }),
+            "told steps of 99 is out of range; give a whole number of 98 or less");
   Parameters parameters;
   parameters.edit<Described>().steps = 11;
   EXPECT_EQ(parameters.objection(table).parameter, "steps");

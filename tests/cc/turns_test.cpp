@@ -14,11 +14,19 @@ using namespace literals;
 constexpr Rate kLine{1'000'000'000};
 constexpr Nanos kRtt = 50_us;
 constexpr std::uint32_t kPacket = 1500;
+constexpr TurnsParameters kParameters;
 
 /// A job that sends bursts on a link of rate kLine. Packets are acknowledged one by one, a round trip after they left.
 class Job {
  public:
-  explicit Job(Bytes burst, bool waits = true, Rate max_rate = kLine) : turns(waits, max_rate), burst_(burst) {}
+  explicit Job(Bytes burst, bool waits = true, Rate max_rate = kLine)
+      : turns(waits, max_rate, kParameters), max_rate_(max_rate.is_zero() ? kLine : max_rate), burst_(burst) {}
+
+  /// Sets the maximum rate of the next bursts, at most kLine.
+  void set_max_rate(Rate rate) {
+    turns.set_max_rate(rate);
+    max_rate_ = rate;
+  }
 
   /// Runs an iteration: a burst, then `compute`. `queue(time)` is the queue that a packet meets at that time; a
   /// negative queue stands for a congestion mark. Returns the time from the burst's begin to its end.
@@ -33,7 +41,7 @@ class Job {
       overtook = overtook || turns.overtakes();
       const Rate limit = turns.limit();
       limits.push_back(limit);
-      now += limit.is_zero() ? kLine.time_for(kPacket) : limit.time_for(kPacket);
+      now += (limit.is_zero() ? max_rate_ : limit).time_for(kPacket);
       acknowledge(queue(now));
     }
     now += kRtt;
@@ -60,6 +68,7 @@ class Job {
                     .is_marked = queue < Nanos()});
   }
 
+  Rate max_rate_;
   Bytes burst_;
   std::uint64_t iteration_ = 0;
 };
@@ -106,12 +115,11 @@ TEST(Turns, queue_that_stays__holds_at_most_one_burst_and_soon_nothing) {
   };
   EXPECT_NEAR(waited(), 1, 0.05);
   EXPECT_TRUE(job.overtook) << "the rest of a burst that has waited in vain";
-  EXPECT_FALSE(job.turns.take_remeasure());
+  const std::uint8_t measurement = job.turns.measurement();
   EXPECT_NEAR(waited(), 0.5, 0.05);
   EXPECT_NEAR(waited(), 0.5, 0.05);
   EXPECT_TRUE(job.turns.meets_steady_traffic());
-  EXPECT_TRUE(job.turns.take_remeasure());
-  EXPECT_FALSE(job.turns.take_remeasure());
+  EXPECT_NE(job.turns.measurement(), measurement);
   double sum = 0;
   for (int i = 0; i < 64; ++i) {
     sum += waited();
@@ -158,16 +166,26 @@ TEST(Turns, same_wait_in_three_iterations__is_followed_by_overtaking) {
   EXPECT_TRUE(job.limits.front().is_zero()) << "a burst that overtakes does not test";
 }
 
-TEST(Turns, overtaking_that_saves_nothing__is_given_up) {
+TEST(Turns, overtaking_that_saves_nothing__is_given_up_for_longer_each_time) {
   Job job(kBurst);
   job.iterate(kCompute);
-  int overtakings = 0;
-  for (int i = 0; i < 45; ++i) {
+  std::vector<int> overtook;
+  for (int i = 1; i <= 350; ++i) {
     const Nanos until = job.now + 20_ms;
     job.iterate(kCompute, [&](Nanos at) { return at < until ? kQueue : Nanos(); });
-    overtakings += job.overtook ? 1 : 0;
+    if (job.overtook) overtook.push_back(i);
   }
-  EXPECT_EQ(overtakings, 1);
+  EXPECT_EQ(overtook, (std::vector<int>{4, 58, 160}));
+}
+
+TEST(Turns, period_of_less_than_2_3_bursts__never_overtakes) {
+  Job job(kBurst);
+  job.iterate(job.alone());
+  for (int i = 0; i < 12; ++i) {
+    const Nanos until = job.now + 10_ms;
+    job.iterate(job.alone(), [&](Nanos at) { return at < until ? kQueue : Nanos(); });
+    EXPECT_FALSE(job.overtook) << i;
+  }
 }
 
 TEST(Turns, overtaking_that_saves_a_burst__goes_on) {
@@ -206,7 +224,7 @@ TEST(Turns, test_that_would_take_more_than_a_hundredth_of_an_iteration__is_left_
 
 TEST(Turns, only_long_bursts_of_an_iteration__wait) {
   // An iteration of a pipeline: three short bursts, then a long one.
-  Turns turns(true, kLine);
+  Turns turns(true, kLine, kParameters);
   Nanos now = 1_s;
   std::vector<bool> limited;
   for (std::uint64_t iteration = 1; iteration <= 4; ++iteration) {
@@ -235,7 +253,7 @@ TEST(Turns, rate_of_the_path__is_measured) {
 
 // A burst that shares the link with others for most of its time shows the link's rate at its fastest part.
 TEST(Turns, rate_of_the_path__is_that_of_the_fastest_part_of_a_burst) {
-  Turns turns(true);
+  Turns turns(true, {}, kParameters);
   Nanos now = 1_s;
   double limit = 0;
   for (std::uint64_t iteration = 1; iteration <= 3; ++iteration) {
@@ -252,9 +270,8 @@ TEST(Turns, rate_of_the_path__is_that_of_the_fastest_part_of_a_burst) {
   EXPECT_NEAR(limit, 0.25e9, 0.03e9);
 }
 
-// Acknowledgements that were held back show no higher rate. Traffic before the first iteration shows none.
 TEST(Turns, maximum_rate_that_changes__ends_a_wait) {
-  Turns turns(true, kLine);
+  Turns turns(true, kLine, kParameters);
   turns.on_send(1_s, 1, kBurst, true);
   ASSERT_FALSE(turns.limit().is_zero());
   turns.set_max_rate(kLine);
@@ -263,8 +280,59 @@ TEST(Turns, maximum_rate_that_changes__ends_a_wait) {
   EXPECT_TRUE(turns.limit().is_zero());
 }
 
+TEST(Turns, maximum_rate__limits_tests_and_is_not_the_rate_of_the_path) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  const auto test = [&](Rate max_rate) {
+    job.set_max_rate(max_rate);
+    job.iterate(kCompute);
+    return static_cast<double>(job.limits.front().bits_per_second);
+  };
+  EXPECT_NEAR(test(kLine), 0.25e9, 1e6);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NEAR(test(Rate(500'000'000)), 0.125e9, 1e6);
+    EXPECT_NEAR(test(kLine), 0.25e9, 0.01e9) << "at once, though the last burst was slower";
+  }
+}
+
+TEST(Turns, higher_maximum_rate__is_the_rate_of_the_path_until_it_is_measured) {
+  Job job(kBurst, true, Rate(500'000'000));
+  job.iterate(kCompute);
+  job.set_max_rate(kLine);
+  job.iterate(kCompute);
+  EXPECT_NEAR(static_cast<double>(job.limits.front().bits_per_second), 0.25e9, 1e6);
+  job.set_max_rate(Rate(4'000'000'000));
+  job.set_max_rate(kLine);
+  job.iterate(kCompute);
+  EXPECT_NEAR(static_cast<double>(job.limits.front().bits_per_second), 0.25e9, 1e6);
+}
+
+TEST(Turns, hold_of_a_burst_with_a_low_maximum_rate__ends_as_that_of_others) {
+  Job job(kBurst);
+  job.iterate(kCompute);
+  job.set_max_rate(Rate(500'000'000));
+  job.iterate(kCompute, [](Nanos) { return kQueue; });
+  Nanos held;
+  for (const Rate limit : job.limits) held += limit.is_zero() ? Nanos() : limit.time_for(kPacket);
+  EXPECT_NEAR(held.seconds(), job.alone().seconds(), 0.1 * job.alone().seconds());
+}
+
+TEST(Turns, largest_parameters__fit) {
+  TurnsParameters parameters;
+  const ParameterTable table = parameter_table<Turns>();
+  for (const Parameter& parameter : table.parameters)
+    if (std::holds_alternative<std::uint32_t>(parameter.by_default))
+      parameter.set(&parameters, static_cast<std::uint32_t>(parameter.range.max));
+  EXPECT_LT(parameters.steady_failures + 3, 256U);
+  EXPECT_LT(parameters.steady_skips << 3, 256U);
+  EXPECT_LT(parameters.trial + 1, 256U);
+  EXPECT_LT(parameters.trial_rest << 5, 65536U);
+  EXPECT_LT(std::max({parameters.test_packets, parameters.low_samples, parameters.cautious_iterations}), 256U);
+}
+
+// Acknowledgements that were held back show no higher rate. Traffic before the first iteration shows none.
 TEST(Turns, acknowledgements_that_arrive_together__do_not_raise_the_rate) {
-  Turns turns(true);
+  Turns turns(true, {}, kParameters);
   Nanos now = 1_s;
   double limit = 0;
   for (std::uint64_t iteration = 0; iteration <= 3; ++iteration) {

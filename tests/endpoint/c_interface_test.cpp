@@ -538,6 +538,12 @@ TEST(COptions, parameters__are_those_of_the_registry) {
   options.parameters = "swift.base_target=40 us, swift.beta=1.5";
   EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_INVALID);
   EXPECT_STREQ(mltcp_last_error(), "swift beta of 1.5 is out of range; give a value above 0 and at most 1");
+  options.parameters = "turns.hold_rate=0.9";
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_INVALID);
+  EXPECT_THAT(mltcp_last_error(), HasSubstr("turns hold_rate of 0.9 is out of range"));
+  options.parameters = "turn.hold_rate=0.1";
+  EXPECT_EQ(mltcp_endpoint_open(&options, &endpoint), MLTCP_INVALID);
+  EXPECT_THAT(mltcp_last_error(), HasSubstr("did you mean \"turns\"?"));
   options.struct_size = offsetof(mltcp_endpoint_options, parameters);
   expect_opens(options);  // the struct of version 1.0 does not have this member
   options.struct_size = sizeof options;

@@ -35,8 +35,8 @@ class Dynamics(unittest.TestCase):
         self.assertEqual(dynamics("--write", self.folder / "cases").returncode, 0)
 
         def check(path):
-            # Datapath flow is faster. It has no traffic from which it could learn iterations.
-            datapath = "sim" if path.name.startswith("learned") else "flow"
+            # Datapath flow is faster. It has no traffic from which it could learn iterations, and no hosts.
+            datapath = "sim" if any(word in path.read_text() for word in ("learned", "host_model")) else "flow"
             return subprocess.run([PROGRAM, "run", path, "--policy", "fair", "--iterations", "1", "--datapath", datapath],
                                   capture_output=True, text=True)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -58,9 +58,17 @@ class Dynamics(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn('dynamics: short-10us-reno: mltcp: --policy: "unheard"', done.stderr)
 
+    def test_change_that_fails_leaves_the_other_rows(self):
+        done = dynamics("--ablation", *QUICK, "--vary", "hold_rat = 0.1",
+                        "--vary", "hold_rate = 0.1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("hold_rat", done.stderr)
+        self.assertRegex(done.stdout, r"\n\| none \| [01]\.[0-9]+ .*\n\| `hold_rat = 0\.1` \| - .*\n\| `hold_rate = 0\.1` \| [01]\.")
+
     def test_wrong_usage_is_reported_in_one_line(self):
         for words in [("--half", "left"), ("--seeds", "0"), ("--only", "nothing"), ("--mltcp", "nowhere"), ("--policies", ","),
-                      ("--json", "nowhere/values.json"), ("--json", "/"), ("--write", __file__), ("--unknown",)]:
+                      ("--json", "nowhere/values.json"), ("--json", "/"), ("--write", __file__), ("--unknown",),
+                      ("--vary", "hold_rate = 0.1"), ("--ablation", "--policies", "mltcp"), ("--ablation", "--write", "x")]:
             done = dynamics(*words)
             self.assertEqual(done.returncode, 2, words)
             self.assertRegex(done.stderr, r"^dynamics: [^\n]+; [^\n]+\n$")

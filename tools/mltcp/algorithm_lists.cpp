@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -29,10 +30,18 @@ std::string toml_text(const cc::ParameterValue& value) {
   return with_unit ? fmt::format("\"{}\"", text) : text;
 }
 
-std::string needs_of(const cc::AlgorithmTable& algorithm) {
+/// Returns the algorithm whose table this is; null if it is the table of a policy.
+const cc::AlgorithmTable* algorithm_of(const cc::ParameterTable* table) {
+  const auto all = cc::algorithms();
+  const auto at = std::ranges::find(all, table);
+  return at == all.end() ? nullptr : *at;
+}
+
+std::string needs_of(const cc::AlgorithmTable* algorithm) {
+  if (algorithm == nullptr) return "packets; a policy, with any of the algorithms";
   std::vector<std::string_view> needs;
-  if (algorithm.capabilities.needs_ecn) needs.emplace_back("links that mark packets (ecn)");
-  if (algorithm.capabilities.rate_based) needs.emplace_back("the sender's rate");
+  if (algorithm->capabilities.needs_ecn) needs.emplace_back("links that mark packets (ecn)");
+  if (algorithm->capabilities.rate_based) needs.emplace_back("the sender's rate");
   return needs.empty() ? "nothing of the network" : fmt::format("{}", fmt::join(needs, " and "));
 }
 
@@ -53,48 +62,61 @@ std::vector<std::string> algorithm_names() {
 
 std::string algorithm_choices() { return cc::algorithm_names() + ", or FILE.so:NAME"; }
 
-std::string algorithms_text(AlgorithmTables algorithms) {
+std::vector<const cc::ParameterTable*> tables_named(const std::vector<std::string>& names) {
+  if (names.empty()) return cc::parameter_tables();
+  std::vector<const cc::ParameterTable*> tables;
+  for (const std::string& name : names) {
+    const bool is_file = cc::names_a_library(name);
+    tables.push_back(is_file ? &cc::algorithm_from(name) : &cc::find_parameters(name));
+  }
+  return tables;
+}
+
+std::string parameters_text(ParameterTables tables) {
   std::string text;
-  for (const cc::AlgorithmTable* algorithm : algorithms) {
+  for (const cc::ParameterTable* table : tables) {
     if (!text.empty()) text += '\n';
-    const std::string library = cc::library_file(*algorithm).string();
-    text += fmt::format("{}: needs {}{}\n", algorithm->name, needs_of(*algorithm),
-                        library.empty() ? "" : ", from " + library);
-    for (const cc::Parameter& parameter : algorithm->parameters) {
+    const cc::AlgorithmTable* algorithm = algorithm_of(table);
+    const std::string library = algorithm == nullptr ? "" : cc::library_file(*algorithm).string();
+    text +=
+        fmt::format("{}: needs {}{}\n", table->name, needs_of(algorithm), library.empty() ? "" : ", from " + library);
+    for (const cc::Parameter& parameter : table->parameters) {
       const std::string bounds = bounds_of(parameter);
-      text += fmt::format("  {}.{} = {}\n      {}{}\n", algorithm->name, parameter.name,
-                          toml_text(parameter.by_default), parameter.help, bounds.empty() ? "" : "; " + bounds);
+      text += fmt::format("  {}.{} = {}\n      {}{}\n", table->name, parameter.name, toml_text(parameter.by_default),
+                          parameter.help, bounds.empty() ? "" : "; " + bounds);
     }
   }
   return text;
 }
 
-std::string algorithms_markdown(AlgorithmTables algorithms) {
+std::string parameters_markdown(ParameterTables tables) {
   std::string text = "| parameter | default | values | meaning |\n|---|---|---|---|\n";
-  for (const cc::AlgorithmTable* algorithm : algorithms)
-    for (const cc::Parameter& parameter : algorithm->parameters)
-      text += fmt::format("| `{}.{}` | `{}` | {} | {} |\n", algorithm->name, parameter.name,
+  for (const cc::ParameterTable* table : tables)
+    for (const cc::Parameter& parameter : table->parameters)
+      text += fmt::format("| `{}.{}` | `{}` | {} | {} |\n", table->name, parameter.name,
                           toml_text(parameter.by_default), bounds_of(parameter), parameter.help);
   return text;
 }
 
-void write_algorithms_json(AlgorithmTables algorithms, std::ostream& out) {
+void write_parameters_json(ParameterTables tables, std::ostream& out) {
   OrderedJson json{{"schema", "mltcp.algorithms/1"}, {"algorithms", OrderedJson::array()}};
-  for (const cc::AlgorithmTable* algorithm : algorithms) {
-    OrderedJson entry{{"name", algorithm->name},
-                      {"needs_ecn", algorithm->capabilities.needs_ecn},
-                      {"rate_based", algorithm->capabilities.rate_based}};
-    if (const std::string library = cc::library_file(*algorithm).string(); !library.empty())
-      entry["shared_object"] = library;
+  for (const cc::ParameterTable* table : tables) {
+    OrderedJson entry{{"name", table->name}};
+    if (const cc::AlgorithmTable* algorithm = algorithm_of(table); algorithm != nullptr) {
+      entry["needs_ecn"] = algorithm->capabilities.needs_ecn;
+      entry["rate_based"] = algorithm->capabilities.rate_based;
+      if (const std::string library = cc::library_file(*algorithm).string(); !library.empty())
+        entry["shared_object"] = library;
+    }
     entry["parameters"] = OrderedJson::array();
-    for (const cc::Parameter& parameter : algorithm->parameters)
+    for (const cc::Parameter& parameter : table->parameters)
       entry["parameters"].push_back({{"name", parameter.name},
                                      {"type", type_of(parameter)},
                                      {"default", cc::value_text(parameter.by_default)},
                                      {"unit", parameter.unit},
                                      {"range", cc::range_text(parameter)},
                                      {"help", parameter.help}});
-    json["algorithms"].push_back(std::move(entry));
+    json[algorithm_of(table) == nullptr ? "policies" : "algorithms"].push_back(std::move(entry));
   }
   out << json.dump(2) << '\n';
 }

@@ -422,7 +422,8 @@ bool Connection::on_ack(const wire::AckFrame& frame, const wire::Header& header,
         forward != nullptr && header.arrival() != 0 && batch_->rtt_bytes > 0) {
       constexpr std::uint32_t almost_full = 64;  // what the last frame of a full packet may leave free
       batch_->forward_queue =
-          forward->queue(header.arrival(), now - sample.latest_rtt, batch_->rtt_bytes + almost_full >= max_packet_);
+          forward->queue(header.arrival(), now - sample.latest_rtt, batch_->rtt_bytes + almost_full >= max_packet_,
+                         links_->jobs[job_].turns->measurement());
     }
     if (config_->check_peer) sample.endpoint_delay = Nanos(0);
     if (config_->ecn)
@@ -552,8 +553,6 @@ void Connection::end_of_batch(Nanos now) {
                                                      .packet_bytes = max_packet_ + links_->limits.overhead_bytes,
                                                      .is_marked = sample.ce_packets > 0}))
       job.pace();
-    if (job.turns != nullptr && job.turns->take_remeasure()) [[unlikely]]
-      if (ForwardDelay* const forward = forward_delay(); forward != nullptr) forward->reset();
     add_gain(sample, job);
   }
   controller_.on_ack(sample);
@@ -575,7 +574,7 @@ void Connection::add_gain(cc::AckSample& sample, const JobState& job) const {
   sample.gain = augmentation.gain();
   sample.decrease_gain = augmentation.decrease_gain();
   const bool overtakes = job.turns != nullptr && job.turns->overtakes() && !augmentation.tracker.overrun();
-  if (overtakes) sample.gain = std::max(sample.gain, cc::Turns::kOvertakingGain);
+  if (overtakes) sample.gain = std::max(sample.gain, job.turns->overtaking_gain());
   if (!controller_.algorithm().capabilities.timed_increase) return;
   if (job.turns != nullptr && job.turns->meets_steady_traffic()) {
     sample.gain = 1;  // larger steps would take a share from traffic that never waits

@@ -82,7 +82,8 @@ const cc::AlgorithmTable& checked_algorithm(const ConnectionConfig& config, cons
   if (algorithm.capabilities.rate_based && config.max_rate.is_zero())
     throw InputError(
         fmt::format("congestion control \"{}\" starts at the sender's rate; set max_rate", algorithm.name));
-  if (config.parameters != nullptr) config.parameters->validate(algorithm.name);
+  if (config.parameters != nullptr)
+    for (const std::string_view name : {algorithm.name, cc::Turns::name}) config.parameters->validate(name);
   for (const auto& key : config.keys)
     if (key == nullptr) throw InputError("keys: one of them is null; leave it out");
   return algorithm;
@@ -363,6 +364,8 @@ bool ShardCore::abort(ConnectionId id, Nanos now) {
 }
 
 JobId ShardCore::add_job(const JobConfig& config) {
+  const cc::Parameters& parameters = config.parameters != nullptr ? *config.parameters : cc::default_parameters;
+  parameters.validate(cc::Turns::name);
   for (JobId id = 0; id < jobs_.size(); ++id) {
     JobState& job = jobs_[id];
     if (job.used) continue;
@@ -370,12 +373,14 @@ JobId ShardCore::add_job(const JobConfig& config) {
     job.used = true;
     job.number = config.number;
     job.augmentation = config.augmentation;
+    job.parameters = config.parameters;
     if (config.augmentation.takes_turns()) {
       forward_delays_.resize(slots_.size());
       links_.forward_delays = forward_delays_;
     }
     if (config.augmentation.iteration_aware())
-      job.turns = std::make_unique<cc::Turns>(config.augmentation.takes_turns(), config.max_rate);
+      job.turns =
+          std::make_unique<cc::Turns>(config.augmentation.takes_turns(), config.max_rate, parameters.view<cc::Turns>());
     if (config.learn_iterations) job.learner = std::make_unique<cc::IterationLearner>();
     constexpr Nanos longest{1'000'000'000};
     job.pacing_quantum = std::clamp(config.pacing_quantum, Nanos(), longest);

@@ -43,8 +43,9 @@ struct JobState {
   PhaseGate gate;
   /// Connections blocked by the job's pacer, in FIFO order.
   GrowableRing<std::uint32_t> waiting;
-  std::unique_ptr<cc::Turns> turns;               ///< null if the gain does not depend on iterations
-  std::unique_ptr<cc::IterationLearner> learner;  ///< null if iteration boundaries come only from the application
+  std::shared_ptr<const cc::Parameters> parameters;  ///< JobConfig::parameters
+  std::unique_ptr<cc::Turns> turns;                  ///< null if the gain does not depend on iterations
+  std::unique_ptr<cc::IterationLearner> learner;     ///< null if iteration boundaries come only from the application
   /// Number of messages posted on the job's connections and not completed.
   std::uint64_t open_messages = 0;
   bool in_burst = false;  ///< data has been sent since the job last had no open messages

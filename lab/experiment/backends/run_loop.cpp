@@ -9,6 +9,7 @@
 #include "mltcp/lab/experiment/backends/live_run.h"
 #include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/files/changed_parameters.h"
+#include "mltcp/lab/experiment/files/policy.h"
 
 namespace mltcp::experiment {
 namespace {
@@ -139,7 +140,7 @@ Run Datapath::run(const Experiment& experiment, const RunPlan& plan, const std::
   Run run;
   run.policy = plan.policy;
   run.cc = experiment.cc;
-  run.cc_parameters = changed_parameters(experiment);
+  run.cc_parameters = changed_parameters(experiment, policy_named(plan.policy).interleaves);
   run.datapath = datapath();
   run.seed = experiment.seed;
   run.duration = live->now() - epoch - first_start;

@@ -59,7 +59,7 @@ class ClusterReader : public SettingsReader {
   ClusterExperiment read(const toml::table& root) {
     if (root.empty()) fail(1, "cluster", "the file is empty", "describe a topology, arrivals and at least one type");
     load_algorithms(root, "type");
-    check_keys(root, "", with_algorithms(top_level_keys()));
+    check_keys(root, "", with_parameters(top_level_keys()));
     experiment_.file = file_;
     experiment_.name = one_line(std::filesystem::path(file_).stem().string());
     if (const auto item = find(root, "", "name")) experiment_.name = name_text(*item);
@@ -108,7 +108,7 @@ class ClusterReader : public SettingsReader {
   [[nodiscard]] std::string hint(std::string_view prefix, std::string_view key) const override {
     if (prefix.empty() && (key == "job" || key == "bottleneck" || key == "policies" || key == "datapath"))
       return "the key belongs to an experiment file: use mltcp run";
-    if (!prefix.empty() && contains(with_algorithms(top_level_keys()), key))
+    if (!prefix.empty() && contains(with_parameters(top_level_keys()), key))
       return "the key belongs to the top level: write it above the first [table] of the file";
     return {};
   }

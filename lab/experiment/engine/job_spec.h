@@ -47,6 +47,7 @@ struct JobSpec {
     config.pacing_quantum = pacing_quantum;
     config.catch_up = catch_up;
     config.learn_iterations = learn_iterations;
+    config.parameters = connection.parameters;
     return config;
   }
 };

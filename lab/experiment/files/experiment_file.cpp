@@ -60,7 +60,7 @@ class Reader final : public SettingsReader {
   Experiment read(const toml::table& root) {
     if (root.empty()) fail(1, "experiment", "the file is empty", "describe a bottleneck and at least one job");
     load_algorithms(root, "job");
-    check_keys(root, "", with_algorithms(top_level_keys()));
+    check_keys(root, "", with_parameters(top_level_keys()));
     Experiment experiment;
     experiment.file = file_;
     experiment.name = one_line(std::filesystem::path(file_).stem().string());
@@ -122,7 +122,7 @@ class Reader final : public SettingsReader {
       return "the key belongs to a sweep file: use mltcp sweep";
     if (prefix.empty() && (key == "arrivals" || key == "type" || key == "schemes" || key == "level" || key == "gpu"))
       return "the key belongs to a cluster file: use mltcp cluster";
-    if (!prefix.empty() && contains(with_algorithms(top_level_keys()), key))
+    if (!prefix.empty() && contains(with_parameters(top_level_keys()), key))
       return "the key belongs to the top level: write it above the first [table] of the file";
     return {};
   }

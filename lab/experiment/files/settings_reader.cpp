@@ -153,9 +153,9 @@ void SettingsReader::load_algorithms(const toml::table& root, std::string_view j
     if (const toml::table* keys = list->get_as<toml::table>(i)) load(*keys, fmt::format("{}[{}]", jobs, i + 1));
 }
 
-std::vector<std::string> SettingsReader::with_algorithms(const std::vector<std::string>& keys) {
+std::vector<std::string> SettingsReader::with_parameters(const std::vector<std::string>& keys) {
   std::vector<std::string> all = keys;
-  for (const cc::AlgorithmTable* algorithm : cc::algorithms()) {
+  for (const cc::ParameterTable* algorithm : cc::parameter_tables()) {
     if (algorithm->parameters.empty()) continue;
     if (contains(keys, algorithm->name))
       throw InputError(
@@ -168,15 +168,14 @@ std::vector<std::string> SettingsReader::with_algorithms(const std::vector<std::
 }
 
 void SettingsReader::read_parameters(const toml::table& root, cc::Parameters& result) const {
-  for (const cc::AlgorithmTable* algorithm : cc::algorithms())
-    if (algorithm->parameters.empty())
+  for (const cc::ParameterTable* parameters : cc::parameter_tables())
+    if (parameters->parameters.empty())
       continue;
-    else if (const auto item = find(root, "", algorithm->name))
-      read_algorithm(*item, *algorithm, result);
+    else if (const auto item = find(root, "", parameters->name))
+      read_table(*item, *parameters, result);
 }
 
-void SettingsReader::read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm,
-                                    cc::Parameters& result) const {
+void SettingsReader::read_table(const Item& item, const cc::ParameterTable& algorithm, cc::Parameters& result) const {
   const toml::table& keys = table(item, fmt::format("[{}] and below it its parameters", algorithm.name));
   std::vector<std::string> known;
   known.reserve(algorithm.parameters.size());

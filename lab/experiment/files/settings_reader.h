@@ -54,11 +54,11 @@ class SettingsReader : public TomlReader {
   /// Loads all algorithms in shared objects that the file or --cc names, so that their parameters are known before
   /// tables are validated. `jobs` is the key of the list whose entries may set a congestion control.
   void load_algorithms(const toml::table& root, std::string_view jobs) const;
-  /// Returns `keys` and the keys of the algorithms' parameter tables.
-  static std::vector<std::string> with_algorithms(const std::vector<std::string>& keys);
-  /// Reads the parameters of all algorithms in the file, including algorithms that no job uses.
+  /// Returns `keys` and the keys of all parameter tables.
+  static std::vector<std::string> with_parameters(const std::vector<std::string>& keys);
+  /// Reads all parameter tables in the file, including those of algorithms that no job uses.
   void read_parameters(const toml::table& root, cc::Parameters& result) const;
-  void read_algorithm(const Item& item, const cc::AlgorithmTable& algorithm, cc::Parameters& result) const;
+  void read_table(const Item& item, const cc::ParameterTable& algorithm, cc::Parameters& result) const;
   cc::ParameterValue read_value(const Item& item, const cc::Parameter& parameter) const;
   /// Reads a [topology], and multiplies its rates by `rate_scale`. Leaves the seed at its default.
   fabric::SwitchedNetworkConfig read_topology(const Item& item, double rate_scale = 1) const;

@@ -223,8 +223,8 @@ struct ScheduleSummary {
 struct Run {
   std::string policy;
   std::string cc;
-  /// Parameters of the jobs' algorithms that differ from the defaults, such as {"swift.base_target", "40 us"}; not
-  /// written if empty.
+  /// Parameters of the jobs' algorithms, and of policy `turns`, that differ from the defaults, such as
+  /// {"swift.base_target", "40 us"}; not written if empty.
   std::map<std::string, std::string> cc_parameters{};
   std::string datapath;
   std::uint64_t seed = 0;

@@ -105,14 +105,14 @@ TEST_F(Algorithms, cluster_file__takes_it) {
 
 TEST_F(Algorithms, help_and_lists__name_it) {
   EXPECT_THAT(tools::algorithm_choices(), HasAll("swift, pushy", "FILE.so:NAME"));
-  const std::string text = tools::algorithms_text(cc::algorithms());
+  const std::string text = tools::parameters_text(tools::tables_named({}));
   EXPECT_THAT(text, HasAll("pushy: needs nothing of the network\n  pushy.push = 2\n      how fast it grows; packets "
                            "per window, above 0 and at most 9\n  pushy.rest = \"70 us\"\n",
                            "dcqcn: needs links that mark packets (ecn) and the sender's rate\n"));
-  EXPECT_THAT(tools::algorithms_markdown(cc::algorithms()),
+  EXPECT_THAT(tools::parameters_markdown(tools::tables_named({})),
               HasSubstr("| `pushy.rest` | `\"70 us\"` | of 1 us or more | between two pushes |\n"));
   std::ostringstream out;
-  tools::write_algorithms_json(cc::algorithms(), out);
+  tools::write_parameters_json(tools::tables_named({}), out);
   const auto json = nlohmann::json::parse(out.str());
   EXPECT_EQ(json["algorithms"].size(), cc::algorithms().size());
   const auto& last = json["algorithms"].back();
@@ -121,12 +121,17 @@ TEST_F(Algorithms, help_and_lists__name_it) {
   EXPECT_EQ(last["parameters"][0]["type"], "number");
   EXPECT_EQ(last["parameters"][0]["default"], "2");
   EXPECT_EQ(last["parameters"][1]["default"], "70 us");
+  EXPECT_EQ(json["policies"][0]["name"], "turns");
+  EXPECT_THAT(text, HasSubstr("turns: needs packets"));
 }
 
 TEST_F(Algorithms, results__say_what_was_set) {
-  Experiment experiment = read(file("cc = \"pushy\"", "[pushy]\nrest = \"2 ms\"\n[swift]\nbeta = 0.5"));
-  EXPECT_THAT(changed_parameters(experiment), ElementsAre(testing::Pair("pushy.rest", "2 ms")))
+  Experiment experiment =
+      read(file("cc = \"pushy\"", "[pushy]\nrest = \"2 ms\"\n[swift]\nbeta = 0.5\n[turns]\nhold_rate = 0.1"));
+  EXPECT_THAT(changed_parameters(experiment, false), ElementsAre(testing::Pair("pushy.rest", "2 ms")))
       << "of those that jobs use";
+  EXPECT_THAT(changed_parameters(experiment, true),
+              ElementsAre(testing::Pair("pushy.rest", "2 ms"), testing::Pair("turns.hold_rate", "0.1")));
   const auto sim = make_sim_datapath(false);
   experiment.policies = {"fair"};
   experiment.iterations = 2;
@@ -158,7 +163,9 @@ protocol::RunSetup setup_of(const Experiment& experiment) {
 
 TEST_F(Algorithms, hosts__get_all_its_parameters) {
   const protocol::Json json = protocol::to_json(setup_of(read(file("cc = \"pushy\"", "[pushy]\npush = 3.5"))));
-  EXPECT_EQ(json["parameters"], (protocol::Json{{"pushy", {{"push", 3.5}, {"rest", 70'000}}}}));
+  EXPECT_EQ(json["parameters"]["pushy"], (protocol::Json{{"push", 3.5}, {"rest", 70'000}}));
+  EXPECT_EQ(json["parameters"]["turns"]["hold_rate"], 0.02);
+  EXPECT_EQ(json["parameters"].size(), 2U) << "no other algorithms";
   const protocol::RunSetup got = protocol::setup_from(protocol::Json::parse(json.dump()));
   EXPECT_EQ(got.jobs[0].spec.connection.congestion_control, "pushy");
   EXPECT_EQ(got.jobs[0].spec.connection.parameters->of<Pushy>().push, 3.5);

@@ -50,6 +50,13 @@ TEST(ExperimentFile, parameters__that_bound_each_other_are_checked_together) {
   EXPECT_EQ(refusal(top("[swift]\nflow_min_window = 200\nflow_max_window = 300")), "no error");
   EXPECT_THAT(refusal(top("[swift]\nflow_min_window = 200")),
               error_at(2, "swift.flow_min_window", "flow_max_window of 100 is out of range"));
+  EXPECT_EQ(refusal(top("[turns]\nhold_rate = 0.25\ntest_rate = 0.25")), "no error");
+  EXPECT_THAT(refusal(top("[turns]\nhold_rate = 0.3")),
+              error_at(2, "turns.hold_rate", "give a value from 0.001 to 0.25"));
+  EXPECT_THAT(refusal(top("[turns]\ntest_rate = 0.01")),
+              error_at(2, "turns.test_rate",
+                       "hold_rate of 0.02 is out of range; give a value of at most test_rate (test_rate is 0.01)"));
+  EXPECT_THAT(refusal(top("[turns]\nhold_rat = 0.1")), error_at(2, "turns.hold_rat", "hold_rate"));
 }
 
 TEST(ExperimentFile, parse__defaults) {

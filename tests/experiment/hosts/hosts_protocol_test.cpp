@@ -12,6 +12,7 @@
 #include "mltcp/base/error.h"
 #include "mltcp/base/json/json_values.h"
 #include "mltcp/cc/swift.h"
+#include "mltcp/cc/turns.h"
 #include "mltcp/lab/experiment/backends/packet_run.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/engine/rank_driver_fields.h"
@@ -30,6 +31,8 @@ Experiment experiment_with(const std::string& more) {
     function = "F3"
     [swift]
     beta = 0.7
+    [turns]
+    cautious_hold = 0.3
     [topology]
     kind = "single-switch"
     hosts = 4
@@ -72,6 +75,7 @@ TEST(hosts_protocol, setup__arrives_as_it_was_sent) {
   const JobSpec& b = sent.jobs[0].spec;
   EXPECT_EQ(a.connection.congestion_control, "swift");
   EXPECT_EQ(a.connection.parameters->of<cc::Swift>().beta, 0.7);
+  EXPECT_EQ(a.connection.parameters->of<cc::Turns>().cautious_hold, 0.3F);
   EXPECT_EQ(a.connection.initial_rtt, b.connection.initial_rtt);
   EXPECT_EQ(a.connection.max_rate, b.connection.max_rate);
   EXPECT_EQ(a.job.jitter, b.job.jitter);

@@ -10,6 +10,7 @@
 #include "../written.h"
 #include "mltcp/base/error.h"
 #include "mltcp/cc/fluid_model.h"
+#include "mltcp/cc/turns.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/experiment_file.h"
 #include "mltcp/lab/experiment/results/results.h"
@@ -79,6 +80,30 @@ TEST(Runner, turns__separate_two_identical_jobs_within_three_iterations) {
     ASSERT_TRUE(job.interleaved_from.has_value());
     EXPECT_LE(*job.interleaved_from, 3U);
   }
+}
+
+TEST(Runner, turns__follow_their_parameters) {
+  Experiment experiment = two_jobs(R"(["mltcp", "turns"])", 12);
+  experiment.parameters.edit<cc::Turns>().max_test = 0;  // no burst tests, so none waits
+  const Results results = run(experiment);
+  EXPECT_EQ(results.runs[1].jobs[0].iterations, results.runs[0].jobs[0].iterations);
+  EXPECT_FALSE(results.runs[0].jobs[0].iterations.empty());
+}
+
+TEST(Runner, turns__slow_no_job_alone_one_of_whose_phases_is_slow) {
+  const Results results = run(parse_experiment(R"(
+    iterations = 6
+    policies = ["fair", "turns"]
+    [bottleneck]
+    rate = "1 Gbps"
+    delay = "10 us"
+    [[job]]
+    name = "a"
+    phases = [{ compute = "50 ms" }, { communicate = "4 kB", rate = "100 kbps" }, { compute = "100 ms" }, { communicate = "13.5 MB" }]
+  )",
+                                               "x.toml"));
+  EXPECT_LT(static_cast<double>(results.runs[1].jobs[0].second_half_mean.count),
+            1.01 * static_cast<double>(results.runs[0].jobs[0].second_half_mean.count));
 }
 
 // Periods of 265 and 318 ms meet again and again. Waiting alone would keep the first job behind the second one.

@@ -15,6 +15,7 @@
 #include "mltcp/base/json/json_values.h"
 #include "mltcp/base/text.h"
 #include "mltcp/cc/registry.h"
+#include "mltcp/cc/turns.h"
 #include "mltcp/lab/experiment/backends/run_plan.h"
 #include "mltcp/lab/experiment/engine/job_spec_fields.h"
 #include "mltcp/lab/experiment/engine/rank_driver_fields.h"
@@ -123,41 +124,41 @@ void check_algorithm(const std::string& name) {
         "congestion control \"{0}\" is not known on this host; start mltcp gen with --load FILE.so:{0} here", name)));
 }
 
-std::vector<const cc::AlgorithmTable*> algorithms_of(const std::vector<JobSetup>& jobs) {
-  std::vector<const cc::AlgorithmTable*> used;
+/// Returns the tables of all parameters that the jobs use: those of their algorithms, and of policy `turns`.
+std::vector<const cc::ParameterTable*> tables_of(const std::vector<JobSetup>& jobs) {
+  std::vector<const cc::ParameterTable*> used{&cc::find_parameters(cc::Turns::name)};
   for (const JobSetup& job : jobs) {
-    const cc::AlgorithmTable* table = &cc::find_algorithm(job.spec.connection.congestion_control);
+    const cc::ParameterTable* table = &cc::find_algorithm(job.spec.connection.congestion_control);
     if (std::ranges::find(used, table) == used.end()) used.push_back(table);
   }
   return used;
 }
 
-Json to_json(const cc::Parameters& parameters, const std::vector<const cc::AlgorithmTable*>& algorithms) {
+Json to_json(const cc::Parameters& parameters, const std::vector<const cc::ParameterTable*>& tables) {
   Json json = Json::object();
-  for (const cc::AlgorithmTable* algorithm : algorithms) {
-    Json& values = json[std::string(algorithm->name)] = Json::object();
-    for (const cc::Parameter& parameter : algorithm->parameters)
+  for (const cc::ParameterTable* table : tables) {
+    Json& values = json[std::string(table->name)] = Json::object();
+    for (const cc::Parameter& parameter : table->parameters)
       values[std::string(parameter.name)] =
-          std::visit([](const auto& value) { return value_of(value); }, parameters.get(*algorithm, parameter));
+          std::visit([](const auto& value) { return value_of(value); }, parameters.get(*table, parameter));
   }
   return json;
 }
 
-cc::Parameters parameters_from(const Json& json, const std::vector<const cc::AlgorithmTable*>& algorithms) {
+cc::Parameters parameters_from(const Json& json, const std::vector<const cc::ParameterTable*>& tables) {
   cc::Parameters parameters;
-  for (const cc::AlgorithmTable* algorithm : algorithms) {
-    const Json& values = json.at(std::string(algorithm->name));
+  for (const cc::ParameterTable* table : tables) {
+    const Json& values = json.at(std::string(table->name));
     // Without this check, a parameter that this host does not know would silently have no effect.
-    if (!values.is_object() || values.size() != algorithm->parameters.size())
-      throw InputError(
-          fmt::format("congestion control \"{}\" has other parameters than on this host", algorithm->name));
-    for (const cc::Parameter& parameter : algorithm->parameters) {
+    if (!values.is_object() || values.size() != table->parameters.size())
+      throw InputError(fmt::format("\"{}\" has other parameters than on this host", table->name));
+    for (const cc::Parameter& parameter : table->parameters) {
       const std::string name(parameter.name);
       cc::ParameterValue value = parameter.by_default;
       std::visit([&](auto& typed) { take(values.at(name), typed, name.c_str()); }, value);
-      parameters.set(*algorithm, parameter, value);
+      parameters.set(*table, parameter, value);
     }
-    if (const auto wrong = parameters.objection(*algorithm); !wrong.parameter.empty()) throw InputError(wrong.text);
+    if (const auto wrong = parameters.objection(*table); !wrong.parameter.empty()) throw InputError(wrong.text);
   }
   return parameters;
 }
@@ -212,7 +213,7 @@ Json to_json(const RunSetup& setup) {
             {"jobs", value_of(setup.jobs)}};
   // All jobs have the same parameters, so the message contains the parameters only once.
   if (!setup.jobs.empty())
-    json["parameters"] = to_json(*setup.jobs.front().spec.connection.parameters, algorithms_of(setup.jobs));
+    json["parameters"] = to_json(*setup.jobs.front().spec.connection.parameters, tables_of(setup.jobs));
   return json;
 }
 
@@ -226,7 +227,7 @@ RunSetup setup_from(const Json& json) {
   take(json.at("jobs"), setup.jobs, "jobs");
   for (const JobSetup& job : setup.jobs) check_algorithm(job.spec.connection.congestion_control);
   const auto shared = std::make_shared<const cc::Parameters>(
-      setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), algorithms_of(setup.jobs)));
+      setup.jobs.empty() ? cc::Parameters() : parameters_from(json.at("parameters"), tables_of(setup.jobs)));
   std::set<std::pair<std::uint32_t, std::uint32_t>> places;  // pairs of host and shard that have a rank
   for (JobSetup& job : setup.jobs) {
     const std::size_t ranks = job.addresses.size();
