@@ -8,7 +8,7 @@ namespace mltcp {
 
 struct FileFormat {
   std::string_view name;  ///< for example "XML", "a picture (PNG)", "numbers in columns"; empty if unknown
-  /// What the user can do, such as "unpack it and give what is in it"; empty if there is no advice.
+  /// Advice for the user, such as "unpack it and give what is in it"; empty if there is no advice.
   std::string_view cure;
   /// True if no input file of this program can begin like this. False if the file may be an input file with a mistake.
   bool is_foreign = false;

@@ -20,7 +20,7 @@
 
 namespace mltcp::cc {
 
-/// What an algorithm requires from path and transport. Set-up fails if a requirement is not met.
+/// The requirements of an algorithm on path and transport. Set-up fails if a requirement is not met.
 struct Capabilities {
   bool needs_ecn = false;    ///< packets with data must be ECN-capable
   bool needs_hops = false;   ///< AckSample::hops must be known

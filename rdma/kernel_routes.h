@@ -1,4 +1,4 @@
-// What the kernel knows about its interfaces and about the way to other hosts: the MAC address of the next hop to an IP
+// The kernel's knowledge of its interfaces and of the way to other hosts: the MAC address of the next hop to an IP
 // address. Used by datapaths that build frames themselves but leave ARP, Neighbour Discovery and routes to the kernel.
 // The kernel then owns the host's address. Uses rtnetlink(7), in the network namespace of the thread that created the
 // object.

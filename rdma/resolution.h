@@ -46,7 +46,7 @@
 
 namespace mltcp::rdma {
 
-/// What a host needs to send packets to a shard.
+/// The numbers that a host needs to send packets to a shard.
 struct RemoteQueue {
   std::uint32_t number = 0;   ///< number of the queue pair; 24 bits, not 0
   std::uint32_t key = 0;      ///< Q_Key of the queue pair

@@ -51,7 +51,7 @@ struct PortView {
   ShardStats transport;           ///< sum over all shards; all zero for switches
 };
 
-/// What packets claim about the progress of their jobs (transport/job_claims.h). Includes only packets that pass
+/// The progress that packets claim for their jobs (transport/job_claims.h). Includes only packets that pass
 /// through this process.
 struct ClaimView {
   std::string job;               ///< number of the job, or "others" for all jobs that are not counted separately

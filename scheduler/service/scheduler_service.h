@@ -91,7 +91,7 @@ struct RankedPlacement {
     std::string name;
     double score;
   };
-  /// Of all links on which the job would compete, the one with the lowest score. No value if there are none.
+  /// The link with the lowest score, of those on which the job would compete. No value if there are none.
   std::optional<Worst> worst_link;
   Nanos time_shift;
   Nanos slot_period;
@@ -176,7 +176,7 @@ class SchedulerService {
   [[nodiscard]] std::vector<RankedPlacement> rank(const JobRequest& request,
                                                   const std::vector<std::vector<std::string>>& placements) const;
 
-  /// What arrive() does if the chosen hosts have fewer free worker slots than the job needs.
+  /// The action of arrive() if the chosen hosts have fewer free worker slots than the job needs.
   enum class Capacity : std::uint8_t {
     needed,   ///< arrive() throws Conflict
     assumed,  ///< arrive() uses the hosts, because the job may already run there
