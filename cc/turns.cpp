@@ -49,7 +49,7 @@ void Turns::end_burst(Nanos latest) {
   measure_burst(latest);
   longest_ = std::max(longest_, bytes);
   if (!is_short(bytes)) long_now_ |= bit();
-  if (burst_ < 255) ++burst_;
+  if (burst_ < kMaxBurst) ++burst_;
   bytes_ = 0;
 }
 
@@ -57,20 +57,17 @@ void Turns::begin_part(Nanos now) {
   began_ = now;
   bytes_ = 0;
   is_counted_ = false;
-  begin_window(now);
-}
-
-void Turns::begin_window(Nanos now) {
-  window_began_ = now;
-  window_bytes_ = 0;
+  window_began_ = window_bytes_ = 0;
 }
 
 // A burst that shares the link has moments in which others send less. So one window can show the rate of the link.
 void Turns::end_window(Nanos now) {
-  const auto duration = static_cast<float>((now - window_began_).seconds());
+  const auto end = static_cast<float>((now - began_).seconds());
+  const float duration = end - window_began_;
   if (iteration_began_.is_never() || min_rtt_ == 0 || duration < kWindowRoundTrips * min_rtt_) return;
   raise_line_rate(window_bytes_ * 8 / duration);
-  begin_window(now);
+  window_began_ = end;
+  window_bytes_ = 0;
 }
 
 void Turns::raise_line_rate(float rate) {
@@ -89,26 +86,17 @@ void Turns::end_iteration(Nanos now) {
       long_ = long_now_;
     } else {  // no pause was long enough to end a burst
       burst_bytes_ = static_cast<float>(bytes_);
-      bytes_ = 0;
-      is_counted_ = false;
-      if (state_ == State::free) began_ = now;
+      const Nanos began = began_;
+      begin_part(now);
+      if (state_ != State::free) began_ = began;
     }
     is_short_ = is_short(burst_bytes_);
     std::shift_right(holds_.begin(), holds_.end(), 1);
     holds_[0] = hold_;
-    if (caution_left_ > 0) --caution_left_;
-    if (rest_ > 0) --rest_;
-    if (trial_left_ > 0) {
-      if (!overtakes_ && skips_left_ == 0) saved_ += stuck_ - hold_;
-      if (--trial_left_ == 0 && saved_ < given_->trial_saving * time_of(burst_bytes_)) {
-        stuck_ = 0;
-        rest_ = static_cast<std::uint16_t>(given_->trial_rest << rests_);
-        if (rests_ < 5) ++rests_;
-      }
-    }
+    if (pause_left_ > 0) --pause_left_;
   }
-  if (skips_left_ > 0) --skips_left_;
-  overtakes_ = has_failed_ = has_decided_ = false;
+  overtakes_ = may_overtake();
+  has_failed_ = false;
   burst_ = 0;
   long_now_ = 0;
   longest_ = hold_ = 0;
@@ -126,44 +114,40 @@ bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
     is_short_ = is_short(burst_bytes_);
   }
   if (!may_wait()) return was_limited;
-  if (!has_decided_) decide_to_overtake();
   if (overtakes_) return was_limited;
-  state_ = State::testing;
-  passed_ = 0;
+  begin_test();
   has_waited_ = false;
   constexpr float longest_hold = 10;  // in seconds
-  hold_ends_ = now + Nanos::from_seconds(std::min(max_hold(), longest_hold));
+  const float max_hold = (is_cautious_ ? given_->cautious_hold : 1) * time_of(burst_bytes_);
+  hold_ends_ = now + Nanos::from_seconds(std::min(max_hold, longest_hold));
   return true;
 }
 
-float Turns::max_hold() const {
-  const float bursts = meets_steady_traffic() ? given_->steady_hold : caution_left_ > 0 ? given_->cautious_hold : 1;
-  return bursts * time_of(burst_bytes_);
+void Turns::begin_test() {
+  state_ = State::testing;
+  passed_ = 0;
+  highest_ = 0;
 }
 
 bool Turns::may_wait() const {
-  if (!waits_ || is_short_ || skips_left_ > 0 || (long_ & bit()) == 0 || line_rate_ == 0 || burst_bytes_ == 0)
-    return false;
+  if (!waits_ || is_short_ || (long_ & bit()) == 0 || line_rate_ == 0 || burst_bytes_ == 0) return false;
   const float tested = static_cast<float>(given_->test_packets) * static_cast<float>(packet_bytes_);
   const float test = min_rtt_ + tested * 8 / (given_->test_rate * rate());
   const float period = period_ > 0 ? period_ : 2 * time_of(burst_bytes_);
   return test <= given_->max_test * period;
 }
 
-void Turns::decide_to_overtake() {
-  has_decided_ = true;
-  if (rest_ > 0 || trial_left_ > 0) return;
+bool Turns::may_overtake() {
+  if (pause_left_ > 0 || period_ < given_->stuck_period * time_of(burst_bytes_)) return false;
   if (stuck_ == 0) {
     const auto [min, max] = std::ranges::minmax(holds_);
-    overtakes_ = min > given_->stuck_wait * period_ && max <= given_->stuck_spread * min &&
-                 period_ >= given_->stuck_period * time_of(burst_bytes_);
-    if (overtakes_) stuck_ = (holds_[0] + holds_[1] + holds_[2]) / kStuckIterations;
-  } else {
-    overtakes_ = holds_[0] * given_->stuck_spread >= stuck_;
+    if (min <= given_->stuck_wait * period_ || max > given_->stuck_spread * min) return false;
+    stuck_ = (holds_[0] + holds_[1] + holds_[2]) / kStuckIterations;
+  } else if (holds_[0] * given_->stuck_spread < stuck_) {
+    return false;
   }
-  if (!overtakes_) return;
-  trial_left_ = static_cast<std::uint8_t>(given_->trial + 1);  // the iteration that overtakes does not count
-  saved_ = 0;
+  pause_left_ = static_cast<std::uint8_t>(given_->overtaking_pause + 1);
+  return true;
 }
 
 bool Turns::look(const QueueSample& sample) {
@@ -172,36 +156,50 @@ bool Turns::look(const QueueSample& sample) {
     return false;
   }
   const bool is_over = sample.now >= hold_ends_;
-  const bool is_low =
-      !sample.is_marked && static_cast<float>(sample.delay.seconds()) < given_->test_queue * time_of(packet_bytes_);
+  const auto delay = static_cast<float>(sample.delay.seconds());
+  const bool is_low = delay < std::max(test_queue(), noise_) && (!sample.is_marked || noise_ > test_queue());
+  highest_ = std::max(highest_, delay);
   if (state_ == State::testing && is_low && !is_over) {
     passed_ = static_cast<std::uint8_t>(std::min(passed_ + sample.packets, given_->test_packets));
     if (passed_ < given_->test_packets) return false;
     failures_ = 0;
+    lowest_ = kUnknown;
+    lower_noise();
     release(sample.now);
   } else if (is_over) {
     fail(sample.now);
   } else if (state_ == State::testing) {
     state_ = State::holding;
     has_waited_ = true;
-    passed_ = 0;
+    passed_ = samples_ = 0;
+    highest_ = 0;
   } else {
+    if (++samples_ >= given_->test_packets) {
+      lowest_ = std::min(lowest_, highest_);
+      highest_ = 0;
+      samples_ = 0;
+    }
     passed_ = is_low ? passed_ + 1 : 0;
     if (passed_ < given_->low_samples) return false;
-    state_ = State::testing;
-    passed_ = 0;
+    begin_test();
   }
   return true;
 }
 
+// Delays of few packets vary. So a single test changes little.
+void Turns::lower_noise() {
+  constexpr float share = 1 / 4.0F;
+  noise_ += share * std::min(given_->noise_margin * highest_ - noise_, 0.0F);
+}
+
 void Turns::fail(Nanos now) {
   if (has_waited_) {
-    caution_left_ = static_cast<std::uint8_t>(given_->cautious_iterations);
-    failures_ = static_cast<std::uint8_t>(std::min(failures_ + 1U, given_->steady_failures + 3));
-    has_failed_ = !meets_steady_traffic();
-    if (meets_steady_traffic()) {
-      skips_left_ = static_cast<std::uint8_t>(given_->steady_skips << (failures_ - given_->steady_failures));
+    is_cautious_ = true;
+    failures_ = static_cast<std::uint8_t>(std::min(failures_ + 1U, given_->steady_failures));
+    has_failed_ = failures_ < given_->steady_failures;
+    if (!has_failed_) {
       ++measurement_;
+      noise_ = given_->noise_margin * std::max({lowest_ < kUnknown ? lowest_ : 0, test_queue(), noise_});
     }
   }
   release(now);

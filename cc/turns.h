@@ -9,13 +9,13 @@
 //             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
 //             line rate, or half of it if a hold has recently ended without success. The burst then goes on with gain
 //             `overtaking_gain`. After a hold of half a burst, it ends about when it would under fair sharing, and a
-//             burst that it has met ends no later. If several holds in a row fail, the other traffic hardly pauses, and
-//             the job waits less and less often.
+//             burst that it has met ends no later. If several holds in a row fail, hosts delay packets, or the other
+//             traffic hardly pauses. Delays as short as in these holds then no longer count as a queue, and each
+//             further hold that fails doubles this limit.
 //   overtake  Waiting alone would lock a job behind a job with a longer period, because the other job is sending
 //             whenever the first one arrives. A job that has waited for about the same time in three iterations does
 //             not wait in the next one, and its gain is `overtaking_gain`. It then comes first for some iterations.
-//             This costs other jobs at most the length of its burst. So the job goes on only if it saves about as much
-//             itself.
+//             This costs other jobs at most the length of its burst, at most once in `overtaking_pause` + 1 iterations.
 //
 // Short bursts end before a gain moves any share, and a test would cost them more than it saves. So their gain is 1,
 // and they do not wait. This also holds for policy `mltcp`, which uses this class only for that.
@@ -50,21 +50,17 @@ struct TurnsParameters {
   float test_rate = 0.25F;
   std::uint32_t test_packets = 6;
   float test_queue = 3.5F;
-  float max_test = 0.01F;
+  float max_test = 0.03F;
   float hold_rate = 0.02F;
   std::uint32_t low_samples = 2;
   float cautious_hold = 0.5F;
-  std::uint32_t cautious_iterations = 8;
   std::uint32_t steady_failures = 3;
-  float steady_hold = 0.125F;
-  std::uint32_t steady_skips = 4;
+  float noise_margin = 2;
   float overtaking_gain = 4;
   float stuck_wait = 0.04F;
   float stuck_spread = 1.2F;
   float stuck_period = 2.3F;
-  std::uint32_t trial = 5;
-  float trial_saving = 0.8F;
-  std::uint32_t trial_rest = 48;
+  std::uint32_t overtaking_pause = 5;
   float short_round_trips = 20;
 };
 
@@ -90,16 +86,14 @@ class Turns {
                                                "batches of acknowledgements without a queue after which a wait ends"),
       parameter<&TurnsParameters::cautious_hold>(
           "cautious_hold", above(0).at_most(1),
-          "longest wait after a wait in vain, as a share of the time that the longest burst of an iteration takes"),
-      parameter<&TurnsParameters::cautious_iterations>("cautious_iterations", at_least(0).at_most(200),
-                                                       "how long cautious_hold applies", "iterations"),
-      parameter<&TurnsParameters::steady_failures>("steady_failures", at_least(1).at_most(100),
-                                                   "waits in vain in a row that show traffic without pauses"),
-      parameter<&TurnsParameters::steady_hold>("steady_hold", above(0).at_most(1),
-                                               "longest wait beside such traffic, as cautious_hold"),
-      parameter<&TurnsParameters::steady_skips>("steady_skips", at_least(0).at_most(30),
-                                                "distance of waits beside such traffic; doubled up to three times",
-                                                "iterations"),
+          "longest wait once the job has waited in vain, as a share of the time that the longest burst of an iteration "
+          "takes"),
+      parameter<&TurnsParameters::steady_failures>(
+          "steady_failures", at_least(1).at_most(100),
+          "waits in vain in a row that show traffic without pauses, or delays that are no queue"),
+      parameter<&TurnsParameters::noise_margin>(
+          "noise_margin", at_least(0).at_most(1000),
+          "after these, delays up to this multiple of the lowest ones in them count as no queue"),
       parameter<&TurnsParameters::overtaking_gain>(
           "overtaking_gain", at_least(0).at_most(1000),
           "smallest gain of a burst that has waited in vain or overtakes; 0: always MLTCP's gain"),
@@ -113,15 +107,9 @@ class Turns {
       parameter<&TurnsParameters::stuck_period>(
           "stuck_period", at_least(0).at_most(1000),
           "shortest period of a job that overtakes, as a multiple of its longest burst"),
-      parameter<&TurnsParameters::trial>("trial", at_least(1).at_most(100),
-                                         "iterations after one that overtakes, in which it must save time",
-                                         "iterations"),
-      parameter<&TurnsParameters::trial_saving>(
-          "trial_saving", at_least(0).at_most(1000),
-          "time that these must wait less than before, otherwise the job stops overtaking", "bursts"),
-      parameter<&TurnsParameters::trial_rest>("trial_rest", at_least(0).at_most(1000),
-                                              "for how long it then stops; doubled each time up to five times",
-                                              "iterations"),
+      parameter<&TurnsParameters::overtaking_pause>(
+          "overtaking_pause", at_least(0).at_most(100),
+          "iterations after one that overtakes in which the job does not overtake", "iterations"),
       parameter<&TurnsParameters::short_round_trips>("short_round_trips", at_least(0).at_most(1'000'000),
                                                      "bursts of fewer round trips do not wait, and their gain is 1"),
   };
@@ -198,6 +186,8 @@ class Turns {
   static constexpr float kWindowPackets = 64;
   static constexpr float kWindowRoundTrips = 4;
   static constexpr std::uint32_t kStuckIterations = 3;
+  static constexpr std::uint8_t kMaxBurst = 15;
+  static constexpr float kUnknown = 1e9F;  ///< lowest_ before any group of samples
 
   [[nodiscard]] bool ends_burst(Nanos pause) const { return static_cast<float>(pause.count) >= period_ * (1e9F / 32); }
   bool on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause);
@@ -207,15 +197,15 @@ class Turns {
     return std::max(kWindowPackets * static_cast<float>(packet_bytes_), kWindowShare * burst_bytes_);
   }
   void begin_part(Nanos now);
-  void begin_window(Nanos now);
   void end_window(Nanos now);
   void raise_line_rate(float rate);
   void end_iteration(Nanos now);
   bool begin_burst(Nanos now, Bytes iteration_bytes);
   [[nodiscard]] bool may_wait() const;
-  void decide_to_overtake();
+  bool may_overtake();
   bool look(const QueueSample& sample);
-  [[nodiscard]] float max_hold() const;
+  void begin_test();
+  void lower_noise();
   void fail(Nanos now);
   void release(Nanos now);
   /// Rate of a burst that does not wait: that of the path, but at most the current maximum rate.
@@ -230,7 +220,8 @@ class Turns {
     return bytes * 8 < given_->short_round_trips * min_rtt_ * rate;
   }
   /// Bit of the current burst in long_.
-  [[nodiscard]] std::uint16_t bit() const { return static_cast<std::uint16_t>(1U << std::min<unsigned>(burst_, 15)); }
+  [[nodiscard]] std::uint16_t bit() const { return static_cast<std::uint16_t>(1U << burst_); }
+  [[nodiscard]] float test_queue() const { return given_->test_queue * time_of(packet_bytes_); }
 
   const TurnsParameters* given_;
   // Times without a type are in seconds, rates in bit/s, and sizes in bytes. Single precision is enough for them, and
@@ -238,7 +229,6 @@ class Turns {
   Nanos latest_;  ///< when data of the job was last sent or acknowledged
   Nanos began_;   ///< when the burst began, or was released after a test
   Nanos hold_ends_ = Nanos::never();
-  Nanos window_began_;  ///< when the current measurement of the rate began
   Nanos iteration_began_ = Nanos::never();
   Bytes bytes_ = 0;  ///< bytes delivered since began_
   std::uint32_t iteration_ = 0;
@@ -248,32 +238,32 @@ class Turns {
   float min_rtt_ = 0;
   float max_rate_;
   float line_rate_;                              ///< highest rate of recent bursts; 0 if not known
-  float window_bytes_ = 0;                       ///< bytes acknowledged since window_began_
+  float window_began_ = 0;                       ///< from began_ to the current measurement of the rate
+  float window_bytes_ = 0;                       ///< bytes acknowledged in it
   float longest_ = 0;                            ///< size of the longest complete burst of the current iteration
   float burst_bytes_ = 0;                        ///< size of the longest burst of the last complete iteration
   std::array<float, kStuckIterations> holds_{};  ///< time waited in the last complete iterations, newest first
   float hold_ = 0;                               ///< time waited in the current iteration
-  float stuck_ = 0;  ///< time waited per iteration before the job began to overtake; 0 if it has not begun
-  float saved_ = 0;  ///< time saved since the job has overtaken
+  float stuck_ = 0;          ///< time waited per iteration before the job began to overtake; 0 if it has not begun
+  float noise_ = 0;          ///< delays up to this time are no queue
+  float highest_ = 0;        ///< longest delay of the current test, or of the current test_packets samples of a hold
+  float lowest_ = kUnknown;  ///< lowest such value of a hold since a test was last passed
   std::uint16_t packet_bytes_ = 0;
-  std::uint16_t rest_ = 0;         ///< iterations until the job may overtake again
-  std::uint8_t failures_ = 0;      ///< holds that have ended without success since a test was last passed
-  std::uint8_t caution_left_ = 0;  ///< iterations in which holds take at most cautious_hold
-  std::uint8_t skips_left_ = 0;    ///< iterations in which the job does not wait
-  std::uint8_t trial_left_ = 0;    ///< iterations until what overtaking saves is judged
-  std::uint8_t burst_ = 0;         ///< number of the current burst within the iteration; stays at the maximum
-  std::uint8_t passed_ = 0;  ///< packets of the current test, or consecutive samples of a hold, that have met no queue
+  std::uint8_t failures_ = 0;    ///< holds that have ended without success since a test was last passed
+  std::uint8_t pause_left_ = 0;  ///< iterations in which the job does not overtake
+  std::uint8_t passed_ = 0;   ///< packets of the current test, or consecutive samples of a hold, that have met no queue
+  std::uint8_t samples_ = 0;  ///< samples of a hold in highest_
   State state_ : 2 = State::free;
-  std::uint8_t measurement_ : 3 = 0;
-  std::uint8_t rests_ : 3 = 0;  ///< how often the job has stopped overtaking; stays at the maximum
+  std::uint8_t measurement_ : 2 = 0;
+  std::uint8_t burst_ : 4 = 0;  ///< number of the current burst within the iteration, at most kMaxBurst
   bool waits_ : 1;
   bool is_measured_ : 1 = false;  ///< line_rate_ was measured
   bool is_short_ : 1 = false;
   bool has_waited_ : 1 = false;   ///< the current burst has met a queue
   bool has_failed_ : 1 = false;   ///< the hold of the current burst has ended without success
-  bool has_decided_ : 1 = false;  ///< whether this iteration overtakes is decided
-  bool overtakes_ : 1 = false;
-  bool is_counted_ : 1 = false;  ///< measure_burst() has measured the current burst
+  bool is_cautious_ : 1 = false;  ///< a hold has ended without success: holds take at most cautious_hold
+  bool overtakes_ : 1 = false;    ///< the bursts of this iteration do not wait
+  bool is_counted_ : 1 = false;   ///< measure_burst() has measured the current burst
 };
 
 static_assert(sizeof(Turns) <= 128);

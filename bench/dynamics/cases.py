@@ -15,10 +15,10 @@ LINKS = {1: (10, 1500, (75, 250), 30, (20, 60), 0.939), 10: (1, 9000, (500, 2000
          50: (2, 9000, (1000, 4000), 200, (200, 800), 0.988)}
 
 # Changes of the parameters of policy turns that `dynamics --ablation` compares.
-ABLATION = ["test_rate = 1", "test_packets = 2", "test_queue = 7", "max_test = 1", "hold_rate = 0.125", "low_samples = 1",
-            "cautious_hold = 1", "cautious_iterations = 3", "steady_failures = 1", "steady_failures = 100", "steady_hold = 1",
-            "steady_skips = 0", "overtaking_gain = 0", "overtaking_gain = 2", "stuck_wait = 0", "stuck_wait = 10",
-            "stuck_spread = 100", "stuck_period = 0", "trial = 2", "trial_saving = 0", "trial_saving = 2", "trial_rest = 0",
+ABLATION = ["test_rate = 1", "test_packets = 2", "test_queue = 7", "max_test = 0.01", "max_test = 1",
+            "hold_rate = 0.125", "low_samples = 1", "cautious_hold = 1", "steady_failures = 1", "steady_failures = 100",
+            "noise_margin = 1", "noise_margin = 4", "overtaking_gain = 0", "overtaking_gain = 2", "stuck_wait = 0",
+            "stuck_wait = 10", "stuck_spread = 100", "stuck_period = 0", "overtaking_pause = 0",
             "short_round_trips = 0"]
 
 
