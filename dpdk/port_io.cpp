@@ -142,6 +142,7 @@ class QueueIo final : public PortIo {
     limits_.overhead_bytes = writer_.overhead_bytes();
     limits_.burst = kBurst;
     limits_.virtual_payload = false;
+    limits_.paths = kMaxPaths;
     limits_.keeps_payload_from = refers(port, config) ? config.zero_copy_from : 0;
     cleans_ = limits_.keeps_payload_from != 0 && port.reads_by_dma();
     if (shard == 0) resolver_.announce();

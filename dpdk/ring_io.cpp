@@ -41,6 +41,7 @@ RingIo::RingIo(const std::string& name, const Address& address, std::uint32_t mt
   limits_.overhead_bytes = writer_->overhead_bytes();
   limits_.burst = kBurst;
   limits_.virtual_payload = false;
+  limits_.paths = kMaxPaths;
   limits_.keeps_payload_from = options.zero_copy_from;
 }
 

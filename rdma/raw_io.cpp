@@ -55,6 +55,7 @@ RawIo::RawIo(Device& device, const Clock& clock, const RawIoConfig& config)
       computes_checksums_(config.has_checksums && config.address.is_v4()) {
   limits_.max_packet_bytes = writer_.max_packet_bytes();
   limits_.overhead_bytes = static_cast<std::uint32_t>(writer_.overhead_bytes());
+  limits_.paths = kMaxPaths;
   const int error = work_.pair().steer({.destination_mac = config.mac, .destination = config.address});
   if (error != 0)
     throw RunError(fmt::format("the device can't steer frames to {} into a queue pair ({}); {}",

@@ -41,6 +41,9 @@ struct TxPacket {
   /// If not null, the datapath may read `payload` after send() has returned, as long as it counts the packet in `hold`.
   /// The datapath may also copy the payload instead.
   PayloadHold* hold = nullptr;
+  /// Path value, below Limits::paths. A network with several paths chooses one of them by this value, usually by the
+  /// UDP source port that the datapath derives from it. Packets with value 0 come from the datapath's own port.
+  std::uint8_t path = 0;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return header.size() + payload.size(); }
   /// Returns whether the packet has at most `max` bytes and no virtual payload.
@@ -49,6 +52,7 @@ struct TxPacket {
   }
 };
 inline constexpr std::uint32_t kPriorities = 8;
+inline constexpr std::uint32_t kMaxPaths = 256;
 
 /// A received packet.
 struct RxPacket {
@@ -85,6 +89,8 @@ class PacketIo {
     bool hops = true;
     /// Number of distinct classes of TxPacket::priority, 1 to kPriorities. If 1, priorities are ignored.
     std::uint32_t priorities = kPriorities;
+    /// Number of distinct path values of TxPacket::path, 1 to kMaxPaths. If 1, path values are ignored.
+    std::uint32_t paths = 1;
     /// Minimum size in bytes of payloads that should be sent by reference, with a TxPacket::hold. If 0, the datapath
     /// always copies payloads.
     std::uint32_t keeps_payload_from = 0;

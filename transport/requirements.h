@@ -12,4 +12,7 @@ namespace mltcp {
 void check_requirements(const ConnectionConfig& config, const cc::AlgorithmTable& algorithm,
                         const PacketIo::Limits& limits);
 
+/// Returns the number of path values of a connection, 1 to kMaxPaths. `config` must meet check_requirements().
+std::uint32_t paths_of(const ConnectionConfig& config, const PacketIo::Limits& limits);
+
 }  // namespace mltcp

@@ -118,6 +118,11 @@ struct ConnectionConfig {
   /// program calls it again at once. A program that computes for long between polls must set this to false, because
   /// otherwise the sender would time out.
   bool await_answer = true;
+  /// How packets are distributed over the path values of the datapath (balancers.h). "one": all packets have value 0.
+  std::string balance = "one";
+  /// Number of path values, 1 to kMaxPaths and at most the datapath's; 1 with balance "one". 0: 1 with balance "one",
+  /// otherwise 128, or all values of the datapath if it has fewer.
+  std::uint32_t paths = 0;
   /// Keys of jobs. All must come from one function, such as packet_key() (transport/security/packet_key.h). connect()
   /// accepts at most one key, and seals packets with it. A shard that listens with keys accepts only peers that have
   /// one of them; a shard that listens without keys accepts only peers without a key.

@@ -19,6 +19,7 @@ constexpr auto fields_of(const ConnectionConfig* /*type*/) {
                     field("idle_limit", &T::idle_limit), field("ack_every", &T::ack_every),
                     field("adapt_ack_ratio", &T::adapt_ack_ratio), field("priority", &T::priority),
                     field("credit_in_acks", &T::credit_in_acks), field("await_answer", &T::await_answer),
+                    field("balance", &T::balance), field("paths", &T::paths),
                     left_out(&T::keys));  // never sent: each host reads its own keys
 }
 

@@ -29,6 +29,7 @@ static_assert(sizeof(RawHeader) == kHeaderBytes);
 
 constexpr std::uint8_t kAckHasCredit = 1;
 constexpr std::uint8_t kAckHasWhole = 2;
+constexpr std::uint8_t kAckHasMarks = 4;
 
 template <typename T>
 T load(const std::byte* at) {
@@ -189,6 +190,7 @@ bool Reader::next_other(Frame& frame) {
       frame.connect.tag = load<std::uint64_t>(at + 12);
       frame.connect.lowest = connect ? load<std::uint8_t>(at + 20) : frame.connect.version;
       frame.connect.highest = load<std::uint8_t>(at + (connect ? 21 : 20));
+      frame.connect.paths = load<std::uint8_t>(at + (connect ? 22 : 21)) + 1U;
       return true;
     }
     case FrameType::close:
@@ -250,7 +252,8 @@ bool Reader::next_ack(Frame& frame) {
   const auto flags = load<std::uint8_t>(at_ + 3);
   ack.has_credit = (flags & kAckHasCredit) != 0;
   ack.has_whole = (flags & kAckHasWhole) != 0;
-  const std::size_t front = kAckFrameBytes + (ack.has_credit ? kAckCreditBytes : 0);
+  const bool has_marks = (flags & kAckHasMarks) != 0;
+  const std::size_t front = kAckFrameBytes + (ack.has_credit ? kAckCreditBytes : 0) + (has_marks ? kAckMarksBytes : 0);
   const std::size_t size = front + (ack.range_count - 1) * kAckRangeBytes;
   if (left_ < size) return fail();
   ack.hops = load<std::uint8_t>(at_ + 2);
@@ -261,6 +264,7 @@ bool Reader::next_ack(Frame& frame) {
   ack.whole = ack.has_whole ? std::exchange(ack.ecn.ect1_packets, 0) : 0;
   std::uint64_t length = load<std::uint32_t>(at_ + 32);
   ack.credit = ack.has_credit ? load<std::uint32_t>(at_ + 36) : 0;
+  ack.marks = has_marks ? load<std::uint64_t>(at_ + front - kAckMarksBytes) : 0;
   const std::byte* at = at_ + front;
   for (std::uint32_t i = 0;; ++i) {
     if (length > last) return fail();
@@ -280,7 +284,8 @@ bool Reader::next_ack(Frame& frame) {
 
 void Writer::ack(const AckFrame& frame) {
   std::size_t count = frame.range_count;
-  const std::size_t front = kAckFrameBytes + (frame.has_credit ? kAckCreditBytes : 0);
+  const std::size_t front =
+      kAckFrameBytes + (frame.has_credit ? kAckCreditBytes : 0) + (frame.marks != 0 ? kAckMarksBytes : 0);
   const std::size_t fits = 1 + (free_bytes() - front) / kAckRangeBytes;
   if (count > fits) count = fits;
   std::byte* at = take(front + (count - 1) * kAckRangeBytes);
@@ -288,7 +293,8 @@ void Writer::ack(const AckFrame& frame) {
   store(at + 1, static_cast<std::uint8_t>(count));
   store(at + 2, frame.hops);
   store(at + 3,
-        static_cast<std::uint8_t>((frame.has_credit ? kAckHasCredit : 0) | (frame.has_whole ? kAckHasWhole : 0)));
+        static_cast<std::uint8_t>((frame.has_credit ? kAckHasCredit : 0) | (frame.has_whole ? kAckHasWhole : 0) |
+                                  (frame.marks != 0 ? kAckHasMarks : 0)));
   store(at + 4, frame.delay_ns);
   store(at + 8, frame.ranges[0].last);
   store(at + 16, frame.ecn.ect0_packets);
@@ -297,6 +303,7 @@ void Writer::ack(const AckFrame& frame) {
   store(at + 28, frame.ecn.ce_bytes);
   store(at + 32, static_cast<std::uint32_t>(frame.ranges[0].last - frame.ranges[0].first));
   if (frame.has_credit) store(at + 36, frame.credit);
+  if (frame.marks != 0) store(at + front - kAckMarksBytes, frame.marks);
   at += front;
   for (std::size_t i = 1; i < count; ++i, at += kAckRangeBytes) {
     store(at, static_cast<std::uint32_t>(frame.ranges[i - 1].first - frame.ranges[i].last - 2));
@@ -317,13 +324,13 @@ void Writer::connect(const ConnectFrame& frame) {
   greet(at, FrameType::connect, frame);
   store(at + 20, frame.lowest);
   store(at + 21, frame.highest);
-  store(at + 22, std::uint16_t{0});
+  store(at + 22, static_cast<std::uint16_t>(frame.paths - 1));
 }
 
 void Writer::accept(const ConnectFrame& frame) {
   std::byte* at = take(kAcceptFrameBytes);
   greet(at, FrameType::accept, frame);
-  store(at + 20, std::uint32_t{frame.highest});
+  store(at + 20, frame.highest | (frame.paths - 1) << 8);
 }
 
 void Writer::close(CloseReason reason) {

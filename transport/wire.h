@@ -34,10 +34,12 @@
 //   frames: type (1 byte), then (size of each field in bytes in parentheses)
 //   DATA     flags (1; 1 = last of its message), length (2), message (4), offset (4), bytes
 //   ACK      range count (1); hops of the latest packet (1; 0 = not known); flags (1; 1 = a credit field is present,
-//            2 = a whole-messages field replaces the ECT(1) count); delay in ns (4); largest packet number (8);
+//            2 = a whole-messages field replaces the ECT(1) count, 4 = a marks field is present); delay in ns (4);
+//            largest packet number (8);
 //            cumulative counts modulo 2^32: ECT(0) packets (4), ECT(1) packets or whole messages (4),
 //            CE packets (4), CE bytes (4); then first range length - 1 (4);
 //            if flag 1 is set, credit as in CREDIT (4);
+//            if flag 4 is set, marks (8): bit n tells whether packet (largest number - n) arrived with a CE mark;
 //            then for each further range, in descending order: gap - 1 (4), length - 1 (4)
 //            Whole messages: all messages with lower numbers are complete in the receiver's buffers. The field may take
 //            the place of the ECT(1) count because nobody sends ECT(1). A packet changed from ECT(0) to ECT(1) on its
@@ -45,12 +47,13 @@
 //   CREDIT   flags (1; 1 = final), 0 (2), number of receive buffers posted since the connection began (4)
 //   PING     0 (7); as long as RESET, so that a RESET may answer it
 //   CONNECT  version wanted (1), max packet (2), source connection id (4), credit (4), the client's tag (8), lowest
-//            and highest version that the client supports (1, 1), 0 (2)
+//            and highest version that the client supports (1, 1), number of path values of the client's packets,
+//            minus 1 (1), 0 (1)
 //   KEY      0 (3), id of the job's key (8), random bytes of the sender (16), after CONNECT or ACCEPT of a
 //            connection whose packets are sealed
 //   TOKEN    0 (3), cookie (8), after CONNECT and KEY: the cookie from RETRY
 //   ACCEPT   version chosen (1), max packet (2), source connection id (4), credit (4), the server's tag (8), highest
-//            version that the server supports (1), 0 (3)
+//            version that the server supports (1), number of path values of the server's packets, minus 1 (1), 0 (2)
 //   RETRY    0 (3), cookie (8): the server stored nothing, and accepts a CONNECT that returns the cookie
 //   CLOSE    0 (1), reason (2); a receiver treats unknown reasons as "done"
 //   RESET    0 (3), connection id (4): there is no such connection here (any more)
@@ -67,7 +70,8 @@
 // Both ends use the highest version that they have in common. The server chooses a version, and names the highest
 // version that it supports. So a client detects an attacker who made the server choose a lower version. Version 2
 // (magic 0xA1) had no tags; a CONNECT of version 2 is answered with a CLOSE in the format of version 2. Version 3 added
-// tags, KEY, TOKEN, RETRY, RESET and PADDING, and sealed packets.
+// tags, KEY, TOKEN, RETRY, RESET and PADDING, and sealed packets. With version 4, the packets of a connection may come
+// from several UDP source ports. An end that says in CONNECT or ACCEPT that its packets do gets marks in ACKs.
 #pragma once
 
 #include <algorithm>
@@ -87,12 +91,14 @@ namespace mltcp::wire {
 static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
 constexpr std::uint8_t magic = 0xA3;
-constexpr std::uint8_t kProtocolVersion = 3;  ///< the highest supported version
+constexpr std::uint8_t kProtocolVersion = 4;  ///< the highest supported version
 constexpr std::uint8_t kMinVersion = 3;
+constexpr std::uint8_t kVersionWithPaths = 4;  ///< the first one in which packets may have several source ports
 constexpr std::size_t kHeaderBytes = 36;
 constexpr std::size_t kDataFrameBytes = 12;
 constexpr std::size_t kAckFrameBytes = 36;  ///< size with one range and without credit
 constexpr std::size_t kAckCreditBytes = 4;
+constexpr std::size_t kAckMarksBytes = 8;
 constexpr std::size_t kAckRangeBytes = 8;
 constexpr std::size_t kMaxAckRanges = 32;
 constexpr std::size_t kMaxAckBytes = kAckFrameBytes + kAckCreditBytes + (kMaxAckRanges - 1) * kAckRangeBytes;
@@ -202,6 +208,7 @@ struct AckFrame {  // NOLINT(cppcoreguidelines-pro-type-member-init): ranges, se
   std::uint32_t credit = 0;  ///< see CreditFrame::messages
   bool has_whole = false;    ///< true if the ACK contains `whole` instead of ecn.ect1_packets
   std::uint32_t whole = 0;   ///< messages with lower numbers are complete at the receiver; modulo 2^32
+  std::uint64_t marks = 0;   ///< bit n: packet (largest number - n) arrived with a CE mark
   std::uint32_t range_count = 0;
   std::array<PacketRange, kMaxAckRanges>
       ranges;  ///< in descending order, with a gap of at least one packet number between them
@@ -215,6 +222,7 @@ struct ConnectFrame {
   std::uint64_t tag = 0;              ///< the tag that packets to the sender of this frame must contain
   std::uint8_t lowest = kMinVersion;  ///< lowest version that the client supports; only in CONNECT
   std::uint8_t highest = kProtocolVersion;
+  std::uint32_t paths = 1;  ///< number of path values of this end's packets, 1 to 256
 };
 
 /// Returns whether a CONNECT is plausible: its sender has an id, accepts packets of kSmallestPacket bytes, and asks for

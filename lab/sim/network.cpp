@@ -43,8 +43,9 @@ std::uint64_t hash(const Address& address) {
   return mixed ^ (mixed >> 32);
 }
 
-std::uint64_t join(std::uint64_t source_hash, std::uint64_t destination_hash, std::uint32_t connection) {
-  return source_hash * 3 + destination_hash + (std::uint64_t{connection} << 20);
+std::uint64_t join(std::uint64_t source_hash, std::uint64_t destination_hash, std::uint32_t connection,
+                   std::uint8_t path) {
+  return source_hash * 3 + destination_hash + (std::uint64_t{connection} << 20) + (std::uint64_t{path} << 52);
 }
 
 /// Flips the bit of `packet` that the random number `bits` selects.
@@ -57,8 +58,9 @@ void flip(Packet* packet, std::uint64_t bits) {
 
 }  // namespace
 
-std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection) {
-  return join(hash(source), hash(destination), connection);
+std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection,
+                        std::uint8_t path) {
+  return join(hash(source), hash(destination), connection, path);
 }
 std::size_t pick_link(std::uint64_t flow_hash, std::uint64_t seed, std::size_t links) {
   return Random(flow_hash ^ seed).below(links);
@@ -73,6 +75,7 @@ Network::Network(const NetworkOptions& options) : options_(checked(options)), po
   limits_.overhead_bytes = kOverheadBytes;
   limits_.burst = kBurstPackets;
   limits_.virtual_payload = options.virtual_payload;
+  limits_.paths = kMaxPaths;
 }
 
 Network::~Network() = default;
@@ -349,7 +352,7 @@ void Network::forward(const Node& node, Packet* packet, LinkId from, Nanos at) {
 /// Returns the link of `group` on which the packet's flow is sent.
 Network::LinkId Network::pick(const LinkGroup& group, Packet* packet) const {
   const std::uint64_t flow = join(address_hashes_[packet->source], address_hashes_[packet->destination],
-                                  wire::peek_connection(packet->bytes()));
+                                  wire::peek_connection(packet->bytes()), packet->path);
   return group.links[pick_link(flow, group.seed, group.links.size())];
 }
 
@@ -625,6 +628,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
     packet->ecn = out.ecn;
     packet->corrupted = false;
     packet->priority = out.priority;
+    packet->path = out.path;
     packet->hops = 0;
     if (!out.header.empty()) std::memcpy(packet->data(), out.header.data(), out.header.size());
     if (!is_virtual && !out.payload.empty())

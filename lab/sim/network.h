@@ -19,9 +19,10 @@
 // next runs.
 //
 // Several paths. If a switch has several links toward a destination, these links form a group (equal-cost multi-path,
-// RFC 2992). The switch picks a link by a hash of both addresses and of the packet's destination connection. The
-// connection replaces the UDP source port, which real networks use. So each direction of a connection stays on one
-// path. Each switch hashes with a different seed, because with equal seeds all switches would make the same choice.
+// RFC 2992). The switch picks a link by a hash of both addresses, of the packet's destination connection, and of its
+// path value. The last two replace the UDP source port, which real networks use. So packets of one direction of a
+// connection with one path value stay on one path. Each switch hashes with a different seed, because with equal seeds
+// all switches would make the same choice.
 //
 // Links are fabric::Link or, on request, the slower fabric::PriorityLink with priority classes, memory that the links
 // of a switch share, and pauses (PFC). A pause takes effect at the sender of a link after the time in which a frame of
@@ -85,9 +86,10 @@ struct NetworkCounters {
   std::uint64_t received_packets = 0;  ///< packets that receive() returned
 };
 
-/// Returns the hash of a flow from `source` to connection `connection` at `destination`. A group of links uses the hash
-/// to pick a link.
-std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection);
+/// Returns the hash of a flow from `source` to connection `connection` at `destination` with a path value. A group of
+/// links uses the hash to pick a link.
+std::uint64_t flow_hash(const Address& source, const Address& destination, std::uint32_t connection,
+                        std::uint8_t path = 0);
 /// Returns the index of the link that a group with `seed` and `links` links, 1 or more, picks for a flow.
 std::size_t pick_link(std::uint64_t flow_hash, std::uint64_t seed, std::size_t links);
 

@@ -30,6 +30,7 @@ struct Packet {
   bool corrupted = false;  ///< whether a fault has flipped bits, so that the contents must not be trusted
   std::uint8_t priority = 0;
   std::uint8_t hops = 0;  ///< number of switches that have forwarded the packet
+  std::uint8_t path = 0;  ///< TxPacket::path
 
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
   [[nodiscard]] std::span<const std::byte> bytes() { return {data(), length}; }

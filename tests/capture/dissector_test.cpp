@@ -106,6 +106,7 @@ std::vector<std::vector<std::byte>> every_kind() {
   ack.ecn = {100, 1, 7, 9000};
   ack.has_credit = true;
   ack.credit = 55;
+  ack.marks = 0x8000000000000005;
   ack.range_count = 3;
   ack.ranges[0] = {0x100000000, 0x100000009};
   ack.ranges[1] = {50, 60};
@@ -137,12 +138,12 @@ std::vector<std::vector<std::byte>> every_kind() {
       packet_of(plain, [](wire::Writer& writer) { writer.ping(); }),
       packet_of(wire::Header{},
                 [](wire::Writer& writer) {
-                  writer.connect({3, 1472, 0xAABBCCDD, 9, 0x1122334455667788, 2, 5});
+                  writer.connect({3, 1472, 0xAABBCCDD, 9, 0x1122334455667788, 2, 5, 9});
                   writer.token(0x99);
                 }),
       packet_of(plain,
                 [](wire::Writer& writer) {
-                  writer.accept({3, 9000, 0x11, 12, 0x2233, 3, 4});
+                  writer.accept({3, 9000, 0x11, 12, 0x2233, 3, 4, 256});
                 }),
       packet_of(plain, [](wire::Writer& writer) { writer.close(wire::CloseReason::aborted); }),
       packet_of(plain,
@@ -203,7 +204,9 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
       {2, "mltcp.frame.type", "2"},
       {2, "mltcp.ack.range_count", "3"},
       {2, "mltcp.ack.hops", "3"},
-      {2, "mltcp.ack.flags", "0x01"},
+      {2, "mltcp.ack.flags", "0x05"},
+      {2, "mltcp.ack.has_marks", "1"},
+      {2, "mltcp.ack.marks", "0x8000000000000005"},
       {2, "mltcp.ack.has_credit", "1"},
       {2, "mltcp.ack.has_whole", "0"},
       {2, "mltcp.ack.delay_ns", "12345"},
@@ -217,6 +220,7 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
       {2, "mltcp.ack.credit", "55"},
       {3, "mltcp.ack.flags", "0x02"},
       {3, "mltcp.ack.whole", "31"},
+      {3, "mltcp.ack.marks", "none"},
       {3, "mltcp.ack.ect1_packets", "none"},
       {3, "mltcp.ack.credit", "none"},
       {4, "mltcp.frame.type", "3"},
@@ -234,6 +238,7 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
       {6, "mltcp.own_tag", "0x1122334455667788"},
       {6, "mltcp.version.least", "2"},
       {6, "mltcp.version.highest", "5"},
+      {6, "mltcp.paths", "8"},
       {6, "mltcp.cookie", "0x0000000000000099"},
       {7, "mltcp.frame.type", "6"},
       {7, "mltcp.version", "3"},
@@ -243,6 +248,7 @@ TEST(Dissector, every_kind_of_frame__every_field_as_written) {
       {7, "mltcp.own_tag", "0x0000000000002233"},
       {7, "mltcp.version.least", "none"},
       {7, "mltcp.version.highest", "4"},
+      {7, "mltcp.paths", "255"},
       {8, "mltcp.frame.type", "7"},
       {8, "mltcp.close.reserved", "0x00"},
       {8, "mltcp.close.reason", "4"},

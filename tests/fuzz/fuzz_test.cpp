@@ -87,6 +87,7 @@ class Fuzzer {
         ack.delay_ns = static_cast<std::uint32_t>(random.next());
         ack.ecn = {static_cast<std::uint32_t>(number()), static_cast<std::uint32_t>(random.below(2)),
                    static_cast<std::uint32_t>(number()), static_cast<std::uint32_t>(number())};
+        ack.marks = random.chance(0.5) ? random.next() : 0;
         w.ack(ack);
         break;
       }

@@ -52,7 +52,8 @@ bool same(const wire::EcnCounts& a, const wire::EcnCounts& b) {
 
 bool same(const wire::AckFrame& a, const wire::AckFrame& b) {
   return a.delay_ns == b.delay_ns && a.hops == b.hops && same(a.ecn, b.ecn) && a.has_credit == b.has_credit &&
-         a.credit == b.credit && a.has_whole == b.has_whole && a.whole == b.whole && a.range_count == b.range_count &&
+         a.credit == b.credit && a.has_whole == b.has_whole && a.whole == b.whole && a.marks == b.marks &&
+         a.range_count == b.range_count &&
          std::equal(a.ranges.begin(), a.ranges.begin() + a.range_count, b.ranges.begin(),
                     [](const auto& x, const auto& y) { return x.first == y.first && x.last == y.last; });
 }
@@ -74,7 +75,8 @@ bool same(const Packet::Part& a, const Packet::Part& b) {
              a.frame.connect.max_packet == b.frame.connect.max_packet &&
              a.frame.connect.source_connection == b.frame.connect.source_connection &&
              a.frame.connect.credit == b.frame.connect.credit && a.frame.connect.tag == b.frame.connect.tag &&
-             a.frame.connect.lowest == b.frame.connect.lowest && a.frame.connect.highest == b.frame.connect.highest;
+             a.frame.connect.lowest == b.frame.connect.lowest && a.frame.connect.highest == b.frame.connect.highest &&
+             a.frame.connect.paths == b.frame.connect.paths;
     case wire::FrameType::close:
       return a.frame.close == b.frame.close;
     case wire::FrameType::ping:

@@ -34,7 +34,7 @@ struct Sent : SentPackets {
   void send(std::uint64_t count = 1) {
     for (; count > 0; --count) {
       add_chunk({.message = next_number(), .length = 1});
-      on_sent(kSize, 1, now);
+      on_sent(kSize, 1, 0, now);
     }
   }
   /// Acknowledges `ranges`, which are given in falling order.
@@ -45,7 +45,8 @@ struct Sent : SentPackets {
     frame.delay_ns = static_cast<std::uint32_t>(delay.count);
     for (const wire::PacketRange& range : ranges) frame.ranges[frame.range_count++] = range;
     const bool honest = on_ack(
-        frame, batch, news, now, [&](const Chunk& chunk) { acked.push_back(chunk.message); }, [] { return false; });
+        frame, batch, news, nullptr, now, [&](const Chunk& chunk) { acked.push_back(chunk.message); },
+        [] { return false; });
     batch.has_acks = batch.sample.acked_packets > 0;
     if (batch.has_acks) on_progress(now);
     return honest;
@@ -53,7 +54,8 @@ struct Sent : SentPackets {
   /// Detects losses. `congestion` is true if the congestion controller considers losses a sign of congestion.
   Verdict detect(bool congestion = true) {
     lost.clear();
-    const Losses losses = detect_losses(config, now, [&](const Chunk& chunk) { lost.push_back(chunk.message); });
+    const Losses losses =
+        detect_losses(config, nullptr, now, [&](const Chunk& chunk) { lost.push_back(chunk.message); });
     return losses.packets == 0 ? Verdict{} : judge(losses, congestion, config);
   }
   cc::AckSample sample() {
@@ -100,7 +102,7 @@ TEST_F(SentPacketsTest, on_ack__stops_when_it_is_told_to) {
   frame.ranges[frame.range_count++] = {0, 2};
   std::size_t seen = 0;
   sent.on_ack(
-      frame, sent.batch, sent.news, sent.now, [&](const Chunk&) { ++seen; }, [&] { return seen == 2; });
+      frame, sent.batch, sent.news, nullptr, sent.now, [&](const Chunk&) { ++seen; }, [&] { return seen == 2; });
   EXPECT_EQ(seen, 2U);
 }
 

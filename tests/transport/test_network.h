@@ -48,6 +48,7 @@ struct Parsed {
   Nanos at;
   std::size_t size = 0;  ///< length of the UDP payload in bytes
   Ecn ecn = Ecn::not_ect;
+  std::uint8_t path = 0;
   wire::Header header;
   std::vector<wire::Frame> frames;
 
@@ -316,6 +317,7 @@ class TestNetwork {
   void launch(std::size_t from, const TxPacket& packet) {
     TestHost::Arrived copy;
     copy.source = hosts_[from]->address;
+    copy.source.port = static_cast<std::uint16_t>(copy.source.port + packet.path);
     copy.bytes.assign(packet.header.begin(), packet.header.end());
     if (packet.hold != nullptr) {
       EXPECT_GE(packet.payload.size(), hosts_[from]->limits().keeps_payload_from);
@@ -343,6 +345,7 @@ class TestNetwork {
       parsed.to = to;
       parsed.at = now_;
       parsed.ecn = packet.ecn;
+      parsed.path = packet.path;
       if (fate) fate(parsed, decided);
       if (logging) log.push_back(std::move(parsed));
     }

@@ -216,11 +216,28 @@ TEST(Wire, ack__tells_whole_messages_or_ect1_packets) {
   EXPECT_EQ(packet_of([&](Writer& w) { w.ack(ack); }).size(), size);
   frame = frame_of(packet_of([&](Writer& w) { w.ack(ack); }));
   EXPECT_TRUE(frame.ack.has_whole);
+  EXPECT_EQ(frame.ack.marks, 0U);
   EXPECT_EQ(frame.ack.whole, 0xFFFFFFF0u);
   EXPECT_EQ(frame.ack.ecn.ect1_packets, 0u);
   EXPECT_EQ(frame.ack.ecn.ect0_packets, ack.ecn.ect0_packets);
   EXPECT_EQ(frame.ack.ecn.ce_packets, ack.ecn.ce_packets);
   EXPECT_EQ(frame.ack.credit, ack.credit);
+}
+
+TEST(Wire, ack__tells_marked_packets) {
+  for (const bool has_credit : {false, true}) {
+    AckFrame ack = sample_ack(3);
+    ack.has_credit = has_credit;
+    const std::size_t size = packet_of([&](Writer& w) { w.ack(ack); }).size();
+    ack.marks = 0x8000000000000005;
+    const auto bytes = packet_of([&](Writer& w) { w.ack(ack); });
+    EXPECT_EQ(bytes.size(), size + kAckMarksBytes);
+    const Frame frame = frame_of(bytes);
+    EXPECT_EQ(frame.ack.marks, ack.marks);
+    EXPECT_EQ(frame.ack.has_credit, has_credit);
+    EXPECT_EQ(frame.ack.range_count, 3U);
+    EXPECT_EQ(frame.ack.ranges[2].last, ack.ranges[2].last);
+  }
 }
 
 TEST(Wire, ack__there_and_back_with_every_number_of_ranges) {
@@ -278,7 +295,8 @@ TEST(Wire, control__there_and_back) {
                           .credit = 0xFFFFFFF1,
                           .tag = ~0ULL - 1,
                           .lowest = 100,
-                          .highest = 250};
+                          .highest = 250,
+                          .paths = 256};
   for (const bool connect : {true, false}) {
     const Frame frame = frame_of(packet_of([&](Writer& w) { connect ? w.connect(sent) : w.accept(sent); }));
     EXPECT_EQ(frame.type, connect ? FrameType::connect : FrameType::accept);
@@ -289,6 +307,7 @@ TEST(Wire, control__there_and_back) {
     EXPECT_EQ(frame.connect.tag, sent.tag);
     EXPECT_EQ(frame.connect.lowest, connect ? sent.lowest : sent.version);
     EXPECT_EQ(frame.connect.highest, sent.highest);
+    EXPECT_EQ(frame.connect.paths, sent.paths);
   }
   for (const bool asks : {true, false}) {
     const Frame frame = frame_of(packet_of([&](Writer& w) { asks ? w.retry(~0ULL - 5) : w.token(~0ULL - 5); }));

@@ -1,4 +1,4 @@
--- Dissector of MLTCP packets for Wireshark and tshark: every field of the header and of all frames of version 3, as
+-- Dissector of MLTCP packets for Wireshark and tshark: every field of the header and of all frames of version 4, as
 -- transport/wire.h describes them. Load it with "-X lua_script:mltcp.lua", or from Wireshark's folder of Lua plug-ins.
 --
 -- Packets are recognised by their content, on any UDP port; those on the ports of the preferences are not tested.
@@ -10,7 +10,7 @@ local HEADER_BYTES = 36
 local MAGIC = 0xA3
 local MAX_RANGES = 32
 local OLDEST_VERSION = 3 -- with this header
-local NEWEST_VERSION = 3
+local NEWEST_VERSION = 4
 
 local mltcp = Proto("mltcp", "MLTCP transport")
 
@@ -62,6 +62,7 @@ local f = {
   ack_flags = ProtoField.uint8("mltcp.ack.flags", "Flags", base.HEX),
   ack_has_credit = ProtoField.bool("mltcp.ack.has_credit", "Has credit", 8, set_or_not, 0x01),
   ack_has_whole = ProtoField.bool("mltcp.ack.has_whole", "Has whole messages in place of ECT(1)", 8, set_or_not, 0x02),
+  ack_has_marks = ProtoField.bool("mltcp.ack.has_marks", "Has marks", 8, set_or_not, 0x04),
   ack_delay = ProtoField.uint32("mltcp.ack.delay_ns", "Delay in ns"),
   ack_largest = ProtoField.uint64("mltcp.ack.largest", "Largest packet number"),
   ack_ect0 = ProtoField.uint32("mltcp.ack.ect0_packets", "ECT(0) packets"),
@@ -71,6 +72,7 @@ local f = {
   ack_ce_bytes = ProtoField.uint32("mltcp.ack.ce_bytes", "CE bytes"),
   ack_first_length = ProtoField.uint32("mltcp.ack.first_length", "First range length less 1"),
   ack_credit = ProtoField.uint32("mltcp.ack.credit", "Credit (buffers posted)"),
+  ack_marks = ProtoField.uint64("mltcp.ack.marks", "Marked packets (bit n: the largest number less n)", base.HEX),
   ack_range = ProtoField.none("mltcp.ack.range", "Range"),
   ack_gap = ProtoField.uint32("mltcp.ack.gap", "Gap less 1"),
   ack_length = ProtoField.uint32("mltcp.ack.length", "Length less 1"),
@@ -91,6 +93,7 @@ local f = {
   own_tag = ProtoField.uint64("mltcp.own_tag", "Tag that the sender wants to see", base.HEX),
   min_version = ProtoField.uint8("mltcp.version.least", "Least version spoken"),
   highest_version = ProtoField.uint8("mltcp.version.highest", "Highest version spoken"),
+  paths = ProtoField.uint8("mltcp.paths", "Path values of the sender's packets less 1"),
 
   cookie = ProtoField.uint64("mltcp.cookie", "Cookie", base.HEX),
   padding_length = ProtoField.uint16("mltcp.padding.length", "Length"),
@@ -214,7 +217,8 @@ local function ack_frame(walk)
   local tvb, at = walk.tvb, walk.at
   local count, flags = tvb(at + 1, 1):uint(), tvb(at + 3, 1):uint()
   local has_credit, has_whole = bits.band(flags, 1) ~= 0, bits.band(flags, 2) ~= 0
-  local front = 36 + (has_credit and 4 or 0)
+  local has_marks = bits.band(flags, 4) ~= 0
+  local front = 36 + (has_credit and 4 or 0) + (has_marks and 8 or 0)
   local size = front + math.max(count - 1, 0) * 8
   local kept = math.min(size, walk.captured - at)
   local last = tvb(at + 8, 8):le_uint64()
@@ -225,6 +229,7 @@ local function ack_frame(walk)
   local flag_tree = tree:add(f.ack_flags, tvb(at + 3, 1))
   flag_tree:add(f.ack_has_credit, tvb(at + 3, 1))
   flag_tree:add(f.ack_has_whole, tvb(at + 3, 1))
+  flag_tree:add(f.ack_has_marks, tvb(at + 3, 1))
   tree:add_le(f.ack_delay, tvb(at + 4, 4))
   tree:add_le(f.ack_largest, tvb(at + 8, 8))
   tree:add_le(f.ack_ect0, tvb(at + 16, 4))
@@ -244,6 +249,7 @@ local function ack_frame(walk)
   walk:tell("ACK " .. tostring(last - length) .. "-" .. tostring(last) .. (count > 1 and ", ..." or ""))
   if not walk:has(front) then return false end
   if has_credit then tree:add_le(f.ack_credit, tvb(at + 36, 4)) end
+  if has_marks then tree:add_le(f.ack_marks, tvb(at + front - 8, 8)) end
   for number = 1, count - 1 do
     local here = at + front + (number - 1) * 8
     if not walk:has(here + 8 - at) then return false end
@@ -301,6 +307,7 @@ local function introduction_frame(walk, name)
   tree:add_le(f.own_tag, tvb(at + 12, 8))
   if name == "CONNECT" then tree:add(f.min_version, tvb(at + 20, 1)) end
   tree:add(f.highest_version, tvb(at + (name == "CONNECT" and 21 or 20), 1))
+  tree:add(f.paths, tvb(at + (name == "CONNECT" and 22 or 21), 1))
   walk:tell(string.format("%s version %u", name, version))
   walk.at = at + size
   return true

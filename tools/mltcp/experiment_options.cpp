@@ -9,6 +9,8 @@
 #include "mltcp/cc/registry.h"
 #include "mltcp/lab/experiment/backends/datapath.h"
 #include "mltcp/lab/experiment/files/policy.h"
+#include "mltcp/transport/balancers.h"
+#include "mltcp/transport/packet_io.h"
 #if MLTCP_HAS_DPDK
 #include "mltcp/lab/realtime/ring_dumbbell.h"
 #endif
@@ -29,6 +31,15 @@ void add_experiment_options(Options& options, ExperimentArguments& arguments, co
       .add("--cc", arguments.options.cc,
            fmt::format("Congestion control: {}{}; default: the file's, or reno", algorithm_choices(), cc_reference))
       .suggest(algorithm_names());
+  std::vector<std::string> balancer_names;
+  for (const BalancerTable& balancer : balancers()) balancer_names.emplace_back(balancer.name);
+  options
+      .add("--balance", arguments.options.balance,
+           fmt::format("How packets are spread over paths: {}; default: the file's, or {}",
+                       fmt::join(balancer_names, ", "), balancer_names.front()))
+      .suggest(balancer_names);
+  options.add("--paths", arguments.options.paths, "Path values of each connection; default: the file's, or 128")
+      .check(whole(1, kMaxPaths));
   options
       .add_list("--policy", arguments.options.policy,
                 "Policies, separated by commas, e.g. fair,mltcp; default: the file's, or fair,mltcp")

@@ -14,6 +14,14 @@
 
 namespace mltcp::encap {
 
+/// Returns the UDP source port of packets with path value `path` from a host that receives at port `own`. Value 0 has
+/// this port, and each other value another port of the dynamic range (RFC 6335), as other tunnels choose theirs (RFC
+/// 7348 section 5). Nothing listens at these ports.
+constexpr std::uint16_t source_port(std::uint16_t own, std::uint8_t path) {
+  constexpr std::uint32_t first = 49'152;
+  return path == 0 ? own : static_cast<std::uint16_t>(first + (own + path) % (65'536 - first));
+}
+
 /// Where the checksums of sent frames are computed.
 enum class Checksums : std::uint8_t {
   software,
@@ -75,6 +83,7 @@ class FrameWriter {
       std::memcpy(data, packet.header.data(), header);
       if (payload != 0 && copies_payload) std::memcpy(data + header, packet.payload.data(), payload);
     }
+    headers_.source.port = source_port(config_.source.port, packet.path);
     headers_.destination = *packet.destination;
     headers_.destination_mac = destination;
     headers_.ecn = packet.ecn;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "mltcp/transport/requirements.h"
+
 namespace mltcp::transport {
 namespace {
 
@@ -81,6 +83,7 @@ void Connection::start_accept(const wire::ConnectFrame& peer, std::uint64_t tag,
   peer_connection_ = peer.source_connection;
   sends_.begin_credit(peer.credit);
   agree_on_max_packet(peer.max_packet);
+  agree_on_paths(wire::chosen_version(peer), peer.paths);
   state_ = State::open;
   due_.accept = true;
 }
@@ -102,6 +105,17 @@ void Connection::agree_on_max_packet(std::uint32_t peers) {
   controller_ = cc::Controller(controller_.algorithm(), path());
   if (starts_at_min_window_) start_at_min_window(heard_);
   update_pacing();
+}
+
+void Connection::agree_on_paths(std::uint8_t version, std::uint32_t peers) {
+  version_ = version;
+  if (version < wire::kVersionWithPaths) return;
+  peer_has_paths_ = peers > 1;
+  const std::uint32_t own = paths_of(*config_, links_->limits);
+  has_paths_ = peer_has_paths_ || own > 1;
+  if (!has_paths_) return;
+  const std::uint64_t seed = links_->random != nullptr ? links_->random->next() : id_;
+  paths_ = std::make_unique<Paths>(own, find_balancer(config_->balance), !config_->ecn, seed);
 }
 
 void Connection::attach(std::uint32_t job) {

@@ -18,6 +18,7 @@
 #include "mltcp/transport/internal/operation_deadlines.h"
 #include "mltcp/transport/internal/pacer.h"
 #include "mltcp/transport/internal/path_mtu.h"
+#include "mltcp/transport/internal/paths.h"
 #include "mltcp/transport/internal/received_packets.h"
 #include "mltcp/transport/internal/replay_window.h"
 #include "mltcp/transport/internal/sent_packets.h"
@@ -36,6 +37,7 @@ struct BuiltPacket {
   std::uint64_t message = 0;  ///< number of the message to which `payload` belongs
   PayloadHold* hold = nullptr;
   Ecn ecn = Ecn::not_ect;
+  std::uint8_t path = 0;  ///< TxPacket::path
 };
 
 class alignas(64) Connection {
@@ -73,6 +75,11 @@ class alignas(64) Connection {
   [[nodiscard]] ConnectionId id() const { return id_; }
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] const Address& remote() const { return remote_; }
+  /// Returns whether the peer may send from `source`: from its address, and if its packets take several paths, from any
+  /// port.
+  [[nodiscard]] bool may_come_from(const Address& source) const {
+    return remote_ == source || (peer_has_paths_ && remote_.ip == source.ip);
+  }
   [[nodiscard]] std::uint32_t peer_connection() const { return peer_connection_; }
   /// Returns the tag that the peer expects in packets from this end; 0 while connecting.
   [[nodiscard]] std::uint64_t peer_tag() const { return peer_tag_; }
@@ -272,6 +279,9 @@ class alignas(64) Connection {
   void refute_reset();
   void end(Status status, wire::CloseReason reason, Nanos now);
 
+  /// Adopts the version and the number of paths that the peer's CONNECT or ACCEPT says.
+  void agree_on_paths(std::uint8_t version, std::uint32_t peers);
+
   // Packet size.
   void agree_on_max_packet(std::uint32_t peers);
   /// Number of consecutive probe timeouts after which the packets may be too long for the path.
@@ -371,6 +381,8 @@ class alignas(64) Connection {
   /// Writes an ACK that leaves `reserved` bytes of the packet for later frames. `withheld`: the packet will not be
   /// sent, so the next packet repeats the ACK.
   void write_ack(wire::Writer& writer, std::size_t reserved, bool withheld, Nanos now);
+  /// Returns the path value of the next packet. `eliciting`: whether the packet will be acknowledged.
+  [[nodiscard, gnu::cold]] std::uint8_t choose_path(bool eliciting);
   void write_control(Draft& draft, bool with_data);
   [[gnu::cold]] void write_close(Draft& draft);
   void write_data(Draft& draft, BuiltPacket& packet, Nanos now);
@@ -474,6 +486,8 @@ class alignas(64) Connection {
   bool may_raise_size_ : 1 = false;        ///< result of PathMtu::waits_to_raise()
   bool is_sealed_ : 1 = false;             ///< sealing_ is not null
   bool starts_at_min_window_ : 1 = false;  ///< start_at_min_window() has been called
+  bool has_paths_ : 1 = false;             ///< paths_ is not null
+  bool peer_has_paths_ : 1 = false;        ///< the peer's packets have several path values
 
   // Cache line 2.
   alignas(kLine) ReceivedPackets received_;
@@ -511,12 +525,13 @@ class alignas(64) Connection {
   wire::CloseReason abort_reason_ = wire::CloseReason::aborted;
   std::uint8_t abort_copies_left_ = 0;
   std::uint8_t retries_left_ = kMaxRetries;
-  std::uint8_t looks_put_off_ = 0;  ///< consecutive postponements, see puts_off()
-  std::uint16_t acks_ahead_ = 0;    ///< number of acknowledgements of packets that were not sent yet
-  std::uint32_t allowance_ = 0;     ///< bytes that may still be sent before the peer's address is proven
-  std::uint64_t hole_bytes_ = 0;    ///< bytes of the shard's memory for holes that this connection uses (HoleLedger)
-  std::uint64_t cookie_ = 0;        ///< cookie of the latest RETRY, if has_cookie_
-  Rate delivery_rate_;              ///< rate of the latest sample
+  std::uint8_t looks_put_off_ = 0;                 ///< consecutive postponements, see puts_off()
+  std::uint8_t version_ = wire::kProtocolVersion;  ///< of the wire format; chosen by the server
+  std::uint16_t acks_ahead_ = 0;                   ///< number of acknowledgements of packets that were not sent yet
+  std::uint32_t allowance_ = 0;                    ///< bytes that may still be sent before the peer's address is proven
+  std::uint64_t hole_bytes_ = 0;  ///< bytes of the shard's memory for holes that this connection uses (HoleLedger)
+  std::uint64_t cookie_ = 0;      ///< cookie of the latest RETRY, if has_cookie_
+  Rate delivery_rate_;            ///< rate of the latest sample
   struct Sealing {
     std::unique_ptr<PacketSeal> seal;
     PacketSeal::Tag last{};  ///< tag of the packet sent last
@@ -533,12 +548,13 @@ class alignas(64) Connection {
     Status refused_as = Status::ok;
   };
   std::unique_ptr<Sealing> sealing_;  ///< null if packets are not sealed
+  std::unique_ptr<Paths> paths_;      ///< null if the packets of both ends have one path value
   ConnectionCounters stats_;
   PathMtu mtu_;
   Nanos long_lost_since_;  ///< time of the latest SentPackets::note_long_lost()
 };
 
 // Guards the layout above. Every part begins at a cache line, so one member too many adds a line.
-static_assert(sizeof(Connection) == 1280);
+static_assert(sizeof(Connection) == 1344);
 
 }  // namespace mltcp::transport

@@ -8,6 +8,7 @@
 #include "mltcp/transport/internal/violators.h"
 #include "mltcp/transport/internal/work_budget.h"
 #include "mltcp/transport/job_claims.h"
+#include "mltcp/transport/requirements.h"
 
 namespace mltcp::transport {
 namespace {
@@ -104,6 +105,8 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
     return;
   }
 
+  if (has_paths_) [[unlikely]]
+    paths_->on_received(number, received_.next(), packet.ecn == Ecn::ce);
   const ReceivedPackets::Place place = received_.add(number, header.span, packet.hops, now);
   if (place == ReceivedPackets::Place::behind) heard_ = now;
   ++packets_received_;
@@ -311,6 +314,7 @@ void Connection::on_accepted(const wire::ConnectFrame& peer) {
     peer_connection_ = peer.source_connection;
     peer_tag_ = peer.tag;
     agree_on_max_packet(peer.max_packet);
+    agree_on_paths(peer.version, peer.paths);
     push({.kind = Completion::Kind::connected, .connection = id_});
     // Until the server knows that its ACCEPT has arrived, it may send very little. So the client sends a PING, repeated
     // until acknowledged, even if it has nothing else to send.
@@ -406,7 +410,7 @@ bool Connection::on_ack(const wire::AckFrame& frame, const wire::Header& header,
   const Bytes bytes_before = sample.acked_bytes;
   batch_->rtt_bytes = 0;
   const bool honest = sent_.on_ack(
-      frame, *batch_, links_->acks->news, now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
+      frame, *batch_, links_->acks->news, paths_.get(), now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
       [this] { return state_ == State::dead; });
   if (!honest) [[unlikely]] {
     on_violation(now);
@@ -605,7 +609,7 @@ void Connection::update_pacing() {
 
 bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
   const SentPackets::Losses losses =
-      sent_.detect_losses(*config_, now, [&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
+      sent_.detect_losses(*config_, paths_.get(), now, [&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
   if (size_changed_ && change_size(losses)) [[unlikely]]
     return false;
   if (losses.packets == 0) return false;
@@ -712,6 +716,8 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (!eliciting && draft.writer.used() == wire::kHeaderBytes) return Blocked::nothing;
 
   const auto bytes = static_cast<std::uint32_t>(draft.writer.used() + packet.payload.size());
+  if (has_paths_) [[unlikely]]
+    packet.path = choose_path(eliciting);
   if (eliciting) {
     const bool more = has_data();
     // With a window below two packets, the peer would delay its acknowledgement to wait for a packet that cannot be
@@ -722,7 +728,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
     if (withheld) [[unlikely]]
       sent_.on_withheld(draft.chunks, *links_->random, now);
     else
-      sent_.on_sent(bytes, draft.chunks, now);
+      sent_.on_sent(bytes, draft.chunks, packet.path, now);
     if (!more) sent_.on_app_limited();
   } else {
     sent_.on_sent_bare(*config_, now);
@@ -747,6 +753,13 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
       ecn_.is_test(header.packet_number, sent_, *links_->random))
     packet.ecn = Ecn::ce;
   return Blocked::no;
+}
+
+// A peer that has restarted answers to the packet's source port, at which this end hears only with path value 0. So
+// some probes have this value.
+std::uint8_t Connection::choose_path(bool eliciting) {
+  if (is_half_open_ || (sent_.probe_timeouts() % 2 == 1)) return 0;
+  return eliciting ? paths_->next(sent_.in_flight_packets() == 0) : paths_->next_unacknowledged();
 }
 
 // If the peer is not trusted (check_peer), the acknowledgement delay that it reports is not used. So an acknowledgement
@@ -882,12 +895,14 @@ void Connection::repeat_close(Nanos now) {
 
 void Connection::write_ack(wire::Writer& writer, std::size_t reserved, bool withheld, Nanos now) {
   // Before the peer's address is proven, the packet may be too short for an ACK.
-  constexpr std::size_t min = wire::kAckFrameBytes + wire::kAckCreditBytes;
+  const std::size_t min = wire::kAckFrameBytes + wire::kAckCreditBytes + (has_paths_ ? wire::kAckMarksBytes : 0);
   if (writer.free_bytes() < min + reserved) return;
   wire::AckFrame frame;
   received_.fill(frame, now);
   const std::size_t ranges = 1 + (writer.free_bytes() - min - reserved) / wire::kAckRangeBytes;
   frame.range_count = static_cast<std::uint32_t>(std::min<std::size_t>(frame.range_count, ranges));
+  if (has_paths_) [[unlikely]]
+    frame.marks = paths_->marks();
   frame.has_whole = true;
   frame.whole = static_cast<std::uint32_t>(receives_.whole());
   // Credit in an ACK is sent unreliably, but a lost ACK never leaves the sender waiting for ever:
@@ -912,10 +927,12 @@ void Connection::write_ack(wire::Writer& writer, std::size_t reserved, bool with
 
 void Connection::write_control(Draft& draft, bool with_data) {
   const auto greeting = [this] {
-    return wire::ConnectFrame{.max_packet = static_cast<std::uint16_t>(mtu_.agreed()),
+    return wire::ConnectFrame{.version = version_,
+                              .max_packet = static_cast<std::uint16_t>(mtu_.agreed()),
                               .source_connection = id_,
                               .credit = static_cast<std::uint32_t>(receives_.posted()),
-                              .tag = tag_};
+                              .tag = tag_,
+                              .paths = version_ < wire::kVersionWithPaths ? 1 : paths_of(*config_, links_->limits)};
   };
   if (due_.connect) {
     draft.writer.connect(greeting());

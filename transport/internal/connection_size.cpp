@@ -81,7 +81,7 @@ bool Connection::build_size_probe(Nanos now, std::span<std::byte> buffer, BuiltP
   header.flags |= wire::ack_now;
   // The size probe counts as one of the packets that a probe timeout requires.
   if (sent_.probing()) sent_.on_probe_sent();
-  sent_.on_sent(0, draft.chunks, now);
+  sent_.on_sent(0, draft.chunks, 0, now);
   header.span = sent_.span();
   bytes_sent_ += size;
   finish(draft, header, buffer, packet, false);

@@ -37,7 +37,7 @@ void SentPackets::on_withheld(std::uint16_t chunk_count, ShardRandom& random, Na
   }
   withheld_ = static_cast<std::uint32_t>(packets_.end());
   ++skipped_in_all_;
-  on_sent(0, chunk_count, now);
+  on_sent(0, chunk_count, 0, now);
   draw_skip(random);
 }
 

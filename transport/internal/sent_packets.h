@@ -24,6 +24,7 @@
 #include "mltcp/cc/algorithm.h"
 #include "mltcp/transport/internal/ack_batch.h"
 #include "mltcp/transport/internal/chunk.h"
+#include "mltcp/transport/internal/paths.h"
 #include "mltcp/transport/internal/range_set.h"
 #include "mltcp/transport/internal/reordering.h"
 #include "mltcp/transport/internal/rtt.h"
@@ -133,8 +134,8 @@ class SentPackets {
   /// Adds a chunk to the packet that is being built.
   void add_chunk(const Chunk& chunk) { chunks_.push(chunk); }
   /// Records a packet of `bytes` bytes that has been built. It contains the last `chunk_count` chunks added, at least
-  /// one.
-  void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, Nanos now) {
+  /// one. `path` is its path value.
+  void on_sent(std::uint32_t bytes, std::uint16_t chunk_count, std::uint8_t path, Nanos now) {
     if (in_flight_packets_ == 0) {
       first_sent_ = delivered_time_ = now;
       // After a probe timeout, sending is no progress: all packets may be lost, and only size probes may have arrived.
@@ -149,7 +150,9 @@ class SentPackets {
     record.first_chunk = static_cast<std::uint32_t>(chunks_.end() - chunk_count);
     record.in_flight =
         static_cast<std::uint32_t>(std::min<Bytes>(in_flight_ + bytes, std::numeric_limits<std::uint32_t>::max()));
-    record.lost = lost_total_;
+    record.lost = lost_total_ & kLostBits;
+    record.was_overtaken = 0;
+    record.path = path;
     record.bytes = static_cast<std::uint16_t>(bytes);
     record.chunk_count = static_cast<std::uint16_t>(chunk_count & 0x1FFFU);
     record.state = State::in_flight;
@@ -241,9 +244,10 @@ class SentPackets {
   }
   /// Processes an ACK frame. Calls `on_acked(const Chunk&)` for each chunk of a newly acknowledged packet. Calls
   /// `stop()` after each newly acknowledged packet, and ends the processing if `stop()` returns true. `news` is scratch
-  /// space. Returns false if the frame acknowledges a skipped number and this is not forgiven.
+  /// space. `paths` learns what the frame says about path values; null if there is only one. Returns false if the frame
+  /// acknowledges a skipped number and this is not forgiven.
   template <typename OnAcked, typename Stop>
-  bool on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
+  bool on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Paths* paths, Nanos now,
               OnAcked on_acked, Stop stop);
   /// Records that an ACK frame has newly acknowledged packets.
   void on_progress(Nanos now) {
@@ -280,7 +284,7 @@ class SentPackets {
     const Packet& newest = packets_[largest_acked];
     sample.in_flight_when_sent = newest.in_flight;
     sample.delivered_since_sent = delivered_ - newest.delivered;
-    sample.lost_since_sent = lost_total_ - newest.lost;
+    sample.lost_since_sent = (lost_total_ - newest.lost) & kLostBits;
     sample.in_recovery = largest_acked < recovery_until_;
   }
 
@@ -288,9 +292,10 @@ class SentPackets {
 
   /// Returns how late acknowledgements are known to arrive, as the time beyond a round trip; 0 if none is late.
   [[nodiscard]] Nanos reordering_window() const { return reorders_ ? reordering_.window() : Nanos(0); }
-  /// Detects lost packets, and sets loss_time(). If packets were lost, call judge() or forgive_losses() next.
+  /// Detects lost packets, and sets loss_time(). If packets were lost, call judge() or forgive_losses() next. `paths`
+  /// as in on_ack().
   template <typename OnLost>
-  Losses detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost);
+  Losses detect_losses(const ConnectionConfig& config, Paths* paths, Nanos now, OnLost on_lost);
   struct Verdict {
     bool congestion = false;  ///< first loss in its round trip: the congestion controller must respond
     bool persistent = false;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
@@ -395,6 +400,7 @@ class SentPackets {
   }
 
  private:
+  static constexpr std::uint32_t kLostBits = (1U << 23) - 1;  ///< of lost_total_ that a record has
   enum class State : std::uint8_t {
     in_flight,
     acked,
@@ -408,7 +414,10 @@ class SentPackets {
     Bytes delivered = 0;
     std::uint32_t first_chunk = 0;  ///< low bits of the first chunk's position; see for_chunks()
     std::uint32_t in_flight = 0;    ///< bytes in flight after this packet was sent, saturated at 4 GiB - 1
-    std::uint32_t lost = 0;         ///< lost_total_ when this packet was sent
+    std::uint32_t lost : 23 = 0;    ///< low bits of lost_total_ when this packet was sent
+    /// The packet was declared lost because a later one with the same path value was acknowledged.
+    std::uint32_t was_overtaken : 1 = 0;
+    std::uint32_t path : 8 = 0;
     std::uint16_t bytes = 0;
     std::uint16_t chunk_count : 13 = 0;  ///< wide enough for a packet full of the shortest data frames
     State state : 2 = State::ignored;
@@ -436,6 +445,22 @@ class SentPackets {
   void on_acked_packet(Packet& packet, cc::AckSample& sample, Nanos now, OnAcked& on_acked);
   template <typename OnAcked>
   void on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked);
+  /// Reports packet `number`, which `frame` acknowledges, to `paths`.
+  void tell_paths(Paths& paths, const Packet& packet, std::uint64_t number, const wire::AckFrame& frame,
+                  Nanos now) const {
+    if (packet.bytes == 0 || (packet.state != State::in_flight && packet.state != State::lost)) return;
+    const std::uint64_t below = frame.ranges[0].last - number;
+    if (packet.state == State::lost) paths.on_late(packet.was_overtaken != 0);
+    const bool is_marked =
+        paths.judges_by_delay() ? now - packet.sent > rtt_.smoothed() : below < 64 && (frame.marks >> below & 1) != 0;
+    paths.on_acked(static_cast<std::uint8_t>(packet.path), number, is_marked);
+  }
+  /// Returns the time after which a packet counts as lost if a later packet has been acknowledged. `is_spread`: whether
+  /// packets take several paths, whose round trips differ.
+  [[nodiscard]] Nanos loss_delay(const ConnectionConfig& config, bool is_spread) const {
+    const Nanos delay = rtt_.loss_delay(config.timer_granularity, reordering_window());
+    return is_spread ? std::max(delay, rtt_.smoothed() + rtt_.variation() * 4) : delay;
+  }
   /// Returns the maximum time from sending a packet to its late acknowledgement.
   [[nodiscard]] Nanos longest_wait(const ConnectionConfig& config) const {
     return rtt_.smoothed() + reordering_.longest(rtt_.smoothed()) + config.timer_granularity;
@@ -586,8 +611,8 @@ class SentPackets {
 static_assert(sizeof(SentPackets) == 376, "the first four cache lines are what a sender touches for each packet");
 
 template <typename OnAcked, typename Stop>
-bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Nanos now,
-                         OnAcked on_acked, Stop stop) {
+bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vector<RangeSet::Range>& news, Paths* paths,
+                         Nanos now, OnAcked on_acked, Stop stop) {
   const std::uint64_t largest = frame.ranges[0].last;
   const std::uint64_t end = packets_.end();
   const std::uint64_t largest_before = largest_acked_;
@@ -613,6 +638,8 @@ bool SentPackets::on_ack(const wire::AckFrame& frame, AckBatch& batch, std::vect
         continue;
       }
       Packet& packet = packets_[--number];
+      if (paths != nullptr) [[unlikely]]
+        tell_paths(*paths, packet, number, frame, now);
       if (packet.state == State::in_flight) {
         if (number >= largest_acked_ || !any_acked_) {
           largest_acked_ = number;
@@ -686,24 +713,34 @@ void SentPackets::on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked
 }
 
 template <typename OnLost>
-SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, Nanos now, OnLost on_lost) {
+SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, Paths* paths, Nanos now,
+                                               OnLost on_lost) {
   loss_time_ = Nanos::never();
   Losses losses;
   if (!any_acked_) return losses;
   losses.in_flight_before = in_flight_;
-  const Nanos delay = bounded(rtt_.loss_delay(config.timer_granularity, reordering_window()), config);
+  const Nanos delay = bounded(loss_delay(config, paths != nullptr), config);
   const Nanos late = now - delay;
   const std::uint32_t packet_threshold = reorders_ ? reordering_.packet_threshold() : Reordering::kFirstThreshold;
   Nanos run_begin = Nanos::never();  // start of a run of lost packets without an acknowledged packet in between
   std::uint64_t number = std::max(loss_cursor_, packets_.begin());
+  std::uint64_t cursor = std::numeric_limits<std::uint64_t>::max();  // the first packet that stays in flight
   for (; number < largest_acked_; ++number) {
     Packet& packet = packets_[number];
     if (packet.state == State::acked) run_begin = Nanos::never();
     if (packet.state != State::in_flight) continue;
-    if (largest_acked_ - number < packet_threshold && packet.sent > late) {
+    const bool overtaken = paths == nullptr ? largest_acked_ - number >= packet_threshold
+                                            : packet.bytes > 0 && paths->is_overtaken(packet.path, number);
+    if (!overtaken && packet.sent > late) {
       // Packets are in order of sending, so all further packets are younger.
-      loss_time_ = packet.sent + delay;
-      break;
+      if (loss_time_.is_never()) loss_time_ = packet.sent + delay;
+      cursor = std::min(cursor, number);
+      if (paths == nullptr) break;
+      continue;  // a younger packet may have been overtaken on its path
+    }
+    if (paths != nullptr && packet.bytes > 0) [[unlikely]] {
+      packet.was_overtaken = overtaken && packet.sent > late ? 1 : 0;
+      paths->on_lost(packet.path);
     }
     if (packet.bytes == 0) [[unlikely]] {
       mark_lost(packet, on_lost);
@@ -719,7 +756,7 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, N
     if (losses.packets++ == 0) losses.first = number;
     losses.largest = number;
   }
-  loss_cursor_ = std::min(number, packets_.end());
+  loss_cursor_ = std::min({cursor, number, packets_.end()});
   return losses;
 }
 

@@ -621,7 +621,7 @@ void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
     return;
   }
   Connection& connection = *slots_[index].connection;
-  if (connection.is_over() || connection.remote() != packet.source) {
+  if (connection.is_over() || !connection.may_come_from(packet.source)) {
     ++stats_.unknown_connection;
     return;
   }
@@ -660,7 +660,7 @@ void ShardCore::on_sealed(const RxPacket& packet, Nanos now) {
     return;
   }
   Connection& connection = *slots_[index].connection;
-  if (connection.is_over() || connection.remote() != packet.source) {
+  if (connection.is_over() || !connection.may_come_from(packet.source)) {
     ++stats_.unknown_connection;
     return;
   }
@@ -1070,8 +1070,8 @@ void ShardCore::transmit(Nanos now, bool& more) {
       if (blocked != Connection::Blocked::no) break;
       tx_.used += packet.header.size();
       tx_.messages[tx_.end] = packet.message;
-      tx_.packets[tx_.end++] = {&connection.remote(), packet.header,         packet.payload,
-                                packet.ecn,           connection.priority(), packet.hold};
+      tx_.packets[tx_.end++] = {&connection.remote(),  packet.header, packet.payload, packet.ecn,
+                                connection.priority(), packet.hold,   packet.path};
       ++stats_.packets_sent;
       --budget;
     }

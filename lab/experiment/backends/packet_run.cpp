@@ -123,6 +123,8 @@ std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan
     spec.seed = experiment.seed;
     spec.real_payload = real_payload;
     spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;
+    spec.connection.balance = experiment.balance;
+    spec.connection.paths = experiment.paths;
     spec.connection.ecn = link.ecn.enabled;
     spec.connection.parameters = parameters;
     if (cc::find_algorithm(spec.connection.congestion_control).capabilities.rate_based)

@@ -43,7 +43,9 @@ struct Experiment {
   std::string datapath = "sim";
   std::uint32_t iterations = 50;  ///< number of iterations per job, 1 to 1000000
   std::uint64_t seed = 1;
-  std::string cc = "reno";  ///< name of a registered algorithm (cc/registry.h)
+  std::string cc = "reno";      ///< name of a registered algorithm (cc/registry.h)
+  std::string balance = "one";  ///< name of a balancer (transport/balancers.h)
+  std::uint32_t paths = 0;      ///< ConnectionConfig::paths
   /// Names of policies in the file's order; at least one, no duplicates.
   std::vector<std::string> policies{"fair", "mltcp"};
   MltcpSettings mltcp;

@@ -20,6 +20,7 @@
 #include "mltcp/lab/experiment/files/settings_reader.h"
 #include "mltcp/lab/workload/inspection.h"
 #include "mltcp/lab/workload/worker_hosts.h"
+#include "mltcp/transport/balancers.h"
 #include "mltcp/transport/ethernet/encapsulation.h"
 
 namespace mltcp::experiment {
@@ -35,8 +36,9 @@ constexpr TextFile kLibraryFile{"a shared object", 1U << 30};
 
 // The keys at the top level of a file, except the tables of algorithms' parameters.
 const std::vector<std::string>& top_level_keys() {
-  static const std::vector<std::string> keys{"name",  "datapath", "iterations", "seed",     "cc",         "policies",
-                                             "mltcp", "schedule", "bottleneck", "topology", "host_model", "job"};
+  static const std::vector<std::string> keys{"name",       "datapath", "iterations", "seed",  "cc",
+                                             "balance",    "paths",    "policies",   "mltcp", "schedule",
+                                             "bottleneck", "topology", "host_model", "job"};
   return keys;
 }
 
@@ -78,6 +80,11 @@ class Reader final : public SettingsReader {
                        in_quotes(experiment.datapath)),
            "write \"sim\", or use mltcp run");
     experiment.cc = read_cc(root);
+    experiment.balance = choice(root, "balance", "--balance", options_.balance, balancer_names(), balancer_names(),
+                                balancers().front().name);
+    if (const auto item = find(root, "", "paths")) experiment.paths = count(*item, 1, kMaxPaths);
+    if (options_.paths) experiment.paths = *options_.paths;
+    check_paths(root, experiment);
     experiment.policies =
         words(root, "policies", "[\"fair\", \"mltcp\"]", "--policy", options_.policy, experiment.policies,
               [](const std::string& value) { return objection(value, policy_names(), policy_names()); });
@@ -149,6 +156,26 @@ class Reader final : public SettingsReader {
     // An algorithm named in the file must exist even if an option overrides it.
     const std::string written = item ? algorithm(*item, "reno") : "reno";
     return options_.cc ? algorithm_of_option(*options_.cc) : written;
+  }
+
+  static std::vector<std::string> balancer_names() {
+    std::vector<std::string> names;
+    for (const BalancerTable& balancer : balancers()) names.emplace_back(balancer.name);
+    return names;
+  }
+
+  void check_paths(const toml::table& root, const Experiment& experiment) const {
+    const bool one = experiment.balance == balancers().front().name;
+    const auto refuse = [&](std::string_view key, const std::string& cause, std::string_view cure) {
+      if (const auto item = find(root, "", key)) fail(*item, cause, cure);
+      throw InputError(fmt::format("--{}: {}; {}", key, cause, cure));
+    };
+    if (one && experiment.paths > 1)
+      refuse("paths", fmt::format("balance {} uses one path", in_quotes(experiment.balance)),
+             "choose a balancer, such as \"reps\"");
+    if (!one && experiment.datapath != "sim")
+      refuse("balance", fmt::format("datapath {} has one path", in_quotes(experiment.datapath)),
+             "leave the balancer out, or choose datapath \"sim\"");
   }
 
   // Returns the first of the experiment's policies, in the order of the table, with property `what`; empty if no policy
@@ -590,10 +617,13 @@ std::vector<std::filesystem::path> libraries_of(const Experiment& experiment) {
 // Returns a hash of the experiment. For settings that the command line can override, the hash covers the value in use;
 // for all other keys, the text in the file.
 std::string fingerprint_of(const Experiment& experiment, toml::table root) {
-  for (const std::string_view key : {"name", "seed", "datapath", "iterations", "cc", "policies"}) root.erase(key);
+  for (const std::string_view key : {"name", "seed", "datapath", "iterations", "cc", "balance", "paths", "policies"})
+    root.erase(key);
   Fingerprint result;
   result.add(fmt::format("{} {} {} {}\n{}\n", experiment.datapath, experiment.iterations, experiment.cc,
                          joined(experiment.policies), to_toml(root)));
+  if (experiment.balance != balancers().front().name)
+    result.add(fmt::format("balance {} {}\n", experiment.balance, experiment.paths));
   // Adds the phases and programs of jobs, because those from traces are in separate files.
   for (const workload::Job& job : experiment.jobs)
     for (const workload::Phase& phase : job.phases)

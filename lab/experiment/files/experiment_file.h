@@ -44,6 +44,8 @@ struct FileOptions {
   /// file and line.
   std::optional<std::string> datapath;
   std::optional<std::string> cc;
+  std::optional<std::string> balance;
+  std::optional<std::uint32_t> paths;
   std::vector<std::string> policy;  ///< empty if the file's policies apply
   std::optional<std::uint32_t> iterations;
   std::optional<std::uint64_t> seed;

@@ -169,6 +169,29 @@ TEST(ExperimentFile, parse__top_level_errors) {
   EXPECT_THAT(refusal(top("seed = true")), error_at(1, "seed", "this is true or false"));
 }
 
+TEST(ExperimentFile, parse__balance_and_paths) {
+  FileOptions options;
+  options.datapaths = {"sim", "ring"};
+  const Experiment usual = parse_experiment(top(""), "e.toml");
+  EXPECT_EQ(usual.balance, "one");
+  EXPECT_EQ(usual.paths, 0U);
+  const Experiment spread = parse_experiment(top("balance = \"reps\"\npaths = 64"), "e.toml");
+  EXPECT_EQ(spread.balance, "reps");
+  EXPECT_EQ(spread.paths, 64U);
+  EXPECT_NE(spread.fingerprint, usual.fingerprint);
+  EXPECT_EQ(refusal(top("balance = \"rep\"")), "e.toml:1: balance: \"rep\" is not known; did you mean \"reps\"?");
+  EXPECT_EQ(refusal(top("paths = 2")),
+            "e.toml:1: paths: balance \"one\" uses one path; choose a balancer, such as \"reps\"");
+  EXPECT_THAT(refusal(top("balance = \"spray\"\npaths = 257")), error_at(2, "paths", "257 is out of range"));
+  EXPECT_THAT(refusal(top("balance = \"spray\"\npaths = 0")), error_at(2, "paths", "0 is out of range"));
+  EXPECT_EQ(refusal(top("datapath = \"ring\"\nbalance = \"spray\""), options),
+            "e.toml:2: balance: datapath \"ring\" has one path; leave the balancer out, or choose datapath \"sim\"");
+  options.paths = 8;
+  EXPECT_EQ(refusal(top(""), options), "--paths: balance \"one\" uses one path; choose a balancer, such as \"reps\"");
+  options.balance = "spray";
+  EXPECT_EQ(parse_experiment(top("balance = \"one\""), "e.toml", options).balance, "spray");
+}
+
 TEST(ExperimentFile, parse__choices) {
   EXPECT_EQ(refusal(top("cc = \"renno\"")),
             "e.toml:1: cc: there is no congestion control \"renno\"; did you mean \"reno\"?");

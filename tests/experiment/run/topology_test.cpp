@@ -273,6 +273,24 @@ TEST(Topology, pfc__a_run_loses_nothing) {
   for (const JobResult& job : lossless.runs[0].jobs) EXPECT_EQ(job.retransmitted_packets, 0U);
 }
 
+// Four jobs, each from a host of one leaf to a host of the other, over four uplinks: hashes put several on one.
+TEST(Topology, balance__spreads_jobs_over_all_uplinks) {
+  std::string file = "iterations = 4\npolicies = [\"fair\"]\n" + changed("spines = 1", "spines = 4");
+  for (const char* const hosts : {"[0, 4]", "[1, 5]", "[2, 6]", "[3, 7]"})
+    file += std::string("[[job]]\nname = \"") + hosts[1] +
+            "\"\ncompute = \"5 ms\"\ncommunicate = \"6 MB\"\nhosts = " + hosts + "\n";
+  const auto slowest = [&](const std::string& keys) {
+    const Results results = run(keys + file);
+    double max = 0;
+    for (const JobResult& job : results.runs[0].jobs)
+      max = std::max(max, static_cast<double>(job.mean.count) / static_cast<double>(job.isolated.count));
+    return max;
+  };
+  EXPECT_GT(slowest(""), 1.3);
+  for (const std::string balance : {"spray", "reps", "bitmap", "mixed"})
+    EXPECT_LT(slowest("balance = \"" + balance + "\"\n"), 1.12) << balance;
+}
+
 TEST(Topology, ring__waits_for_its_slowest_worker) {
   // Worker 0 sends across the spine, at a tenth of the rate. Worker 1 finishes early and waits.
   const Results results = run(R"(name = "t"
