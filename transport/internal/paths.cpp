@@ -13,8 +13,8 @@ std::uint8_t Paths::next(bool begins_burst) {
     return balancer_->next(values_, begins_burst);
   if (--until_probe_ == 0) {
     until_probe_ = between_probes_;
-    do ++probed_;
-    while (probed_ >= values_.size() || !values_[probed_].is_retired());
+    do probed_ = static_cast<std::uint8_t>((probed_ + 1U) % values_.size());
+    while (!values_[probed_].is_retired());
     return probed_;
   }
   for (std::size_t i = 0; i < values_.size(); ++i)

@@ -45,7 +45,6 @@ class Paths {
   [[nodiscard]] bool is_overtaken(std::uint8_t path, std::uint64_t number) const {
     return keeps_order_ && values_[path].largest_acked > number;
   }
-  [[nodiscard]] std::uint32_t retired() const { return retired_; }
 
   // Receiving.
 
