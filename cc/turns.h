@@ -7,7 +7,7 @@
 //             the burst continues at full rate.
 //   hold      If a packet meets a queue, the job sends at a small share of the line rate until the queue is gone, then
 //             tests again. A hold ends at the latest after the time that the longest burst of an iteration takes at the
-//             line rate, or half of it if a hold has recently ended without success. The burst then goes on with gain
+//             line rate, or half of it if a hold has ended without success before. The burst then goes on with gain
 //             `overtaking_gain`. After a hold of half a burst, it ends about when it would under fair sharing, and a
 //             burst that it has met ends no later. If several holds in a row fail, hosts delay packets, or the other
 //             traffic hardly pauses. Delays as short as in these holds then no longer count as a queue, and each

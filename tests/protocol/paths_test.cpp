@@ -93,6 +93,23 @@ TEST(Paths, server__spreads_its_packets_too) {
   EXPECT_EQ(used.size(), 8U);
 }
 
+// A peer with several paths changes nothing for the packets of an end that has one.
+TEST(Paths, one_path_beside_a_peer_with_several__waits_for_three_later_packets) {
+  Pair pair(spread("spray"), spread("one", 0), TestNetwork::kDefaultDelay, kLimits);
+  pair.rate = Rate(1'000'000'000);
+  const auto message = random_bytes(1'000'000);
+  ByteVector buffer(message.size());
+  const auto [c, s] = pair.connect();
+  pair.fate = [](const Parsed& packet, Fate& fate) {
+    if (packet.from == 1 && packet.header.packet_number % 20 == 0) fate.extra_delay = 15_us;  // behind the next one
+  };
+  ASSERT_EQ(pair.c().receive(c, buffer, 1), PostResult::ok);
+  ASSERT_EQ(pair.s().send(s, message, 1), PostResult::ok);
+  ASSERT_TRUE(pair.client_receives(1_s));
+  EXPECT_EQ(buffer, message);
+  EXPECT_EQ(pair.s().stats(s).value().retransmitted_packets, 0U);
+}
+
 TEST(Paths, keys__work_with_several_source_ports) {
   for (const std::string balance : {"spray", "reps"}) {
     Spread test(spread(balance));

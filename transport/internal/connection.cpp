@@ -112,7 +112,8 @@ void Connection::agree_on_paths(std::uint8_t version, std::uint32_t peers) {
   if (version < wire::kVersionWithPaths) return;
   peer_has_paths_ = peers > 1;
   const std::uint32_t own = paths_of(*config_, links_->limits);
-  has_paths_ = peer_has_paths_ || own > 1;
+  own_has_paths_ = own > 1;
+  has_paths_ = peer_has_paths_ || own_has_paths_;
   if (!has_paths_) return;
   const std::uint64_t seed = links_->random != nullptr ? links_->random->next() : id_;
   paths_ = std::make_unique<Paths>(own, find_balancer(config_->balance), !config_->ecn, seed);

@@ -381,6 +381,8 @@ class alignas(64) Connection {
   /// Writes an ACK that leaves `reserved` bytes of the packet for later frames. `withheld`: the packet will not be
   /// sent, so the next packet repeats the ACK.
   void write_ack(wire::Writer& writer, std::size_t reserved, bool withheld, Nanos now);
+  /// Returns the paths of sent packets; null if there is one. Does not read a cache line of its own then.
+  [[nodiscard]] Paths* own_paths() const { return own_has_paths_ ? paths_.get() : nullptr; }
   /// Returns the path value of the next packet. `eliciting`: whether the packet will be acknowledged.
   [[nodiscard, gnu::cold]] std::uint8_t choose_path(bool eliciting);
   void write_control(Draft& draft, bool with_data);
@@ -488,6 +490,7 @@ class alignas(64) Connection {
   bool starts_at_min_window_ : 1 = false;  ///< start_at_min_window() has been called
   bool has_paths_ : 1 = false;             ///< paths_ is not null
   bool peer_has_paths_ : 1 = false;        ///< the peer's packets have several path values
+  bool own_has_paths_ : 1 = false;         ///< the packets of this end have several path values
 
   // Cache line 2.
   alignas(kLine) ReceivedPackets received_;

@@ -410,7 +410,7 @@ bool Connection::on_ack(const wire::AckFrame& frame, const wire::Header& header,
   const Bytes bytes_before = sample.acked_bytes;
   batch_->rtt_bytes = 0;
   const bool honest = sent_.on_ack(
-      frame, *batch_, links_->acks->news, paths_.get(), now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
+      frame, *batch_, links_->acks->news, own_paths(), now, [&](const Chunk& chunk) { on_acked_chunk(chunk, now); },
       [this] { return state_ == State::dead; });
   if (!honest) [[unlikely]] {
     on_violation(now);
@@ -609,7 +609,7 @@ void Connection::update_pacing() {
 
 bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
   const SentPackets::Losses losses =
-      sent_.detect_losses(*config_, paths_.get(), now, [&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
+      sent_.detect_losses(*config_, own_paths(), now, [&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
   if (size_changed_ && change_size(losses)) [[unlikely]]
     return false;
   if (losses.packets == 0) return false;
@@ -716,7 +716,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   if (!eliciting && draft.writer.used() == wire::kHeaderBytes) return Blocked::nothing;
 
   const auto bytes = static_cast<std::uint32_t>(draft.writer.used() + packet.payload.size());
-  if (has_paths_) [[unlikely]]
+  if (own_has_paths_) [[unlikely]]
     packet.path = choose_path(eliciting);
   if (eliciting) {
     const bool more = has_data();

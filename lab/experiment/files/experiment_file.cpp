@@ -84,11 +84,11 @@ class Reader final : public SettingsReader {
                                 balancers().front().name);
     if (const auto item = find(root, "", "paths")) experiment.paths = count(*item, 1, kMaxPaths);
     if (options_.paths) experiment.paths = *options_.paths;
-    check_paths(root, experiment);
     experiment.policies =
         words(root, "policies", "[\"fair\", \"mltcp\"]", "--policy", options_.policy, experiment.policies,
               [](const std::string& value) { return objection(value, policy_names(), policy_names()); });
     check_policies(root, experiment);
+    check_paths(root, experiment);
     if (const auto item = find(root, "", "mltcp")) read_mltcp(*item, experiment.mltcp);
     if (const auto item = find(root, "", "schedule")) read_schedule(*item, experiment.schedule);
     check_schedule(root, experiment);
@@ -176,6 +176,9 @@ class Reader final : public SettingsReader {
     if (!one && experiment.datapath != "sim")
       refuse("balance", fmt::format("datapath {} has one path", in_quotes(experiment.datapath)),
              "leave the balancer out, or choose datapath \"sim\"");
+    if (const std::string slots = first_policy(experiment, &Policy::slots); !one && !slots.empty())
+      refuse("balance", fmt::format("policy {} computes slots for connections of one path", in_quotes(slots)),
+             "leave out the balancer or the policy");
   }
 
   // Returns the first of the experiment's policies, in the order of the table, with property `what`; empty if no policy

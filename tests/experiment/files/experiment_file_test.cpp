@@ -186,6 +186,9 @@ TEST(ExperimentFile, parse__balance_and_paths) {
   EXPECT_THAT(refusal(top("balance = \"spray\"\npaths = 0")), error_at(2, "paths", "0 is out of range"));
   EXPECT_EQ(refusal(top("datapath = \"ring\"\nbalance = \"spray\""), options),
             "e.toml:2: balance: datapath \"ring\" has one path; leave the balancer out, or choose datapath \"sim\"");
+  EXPECT_EQ(refusal(top("balance = \"spray\"\npolicies = [\"fair\", \"mltcp+schedule\"]")),
+            "e.toml:1: balance: policy \"mltcp+schedule\" computes slots for connections of one path; leave out the "
+            "balancer or the policy");
   options.paths = 8;
   EXPECT_EQ(refusal(top(""), options), "--paths: balance \"one\" uses one path; choose a balancer, such as \"reps\"");
   options.balance = "spray";
