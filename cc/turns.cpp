@@ -16,7 +16,8 @@ void Turns::set_max_rate(Rate rate) {
   if (state_ != State::free) release(latest_);
 }
 
-bool Turns::on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause) {
+bool Turns::on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, bool has_slot,
+                     Nanos pause) {
   // Packets of a hold may be far apart, for example after a loss.
   if (iteration == iteration_ && state_ != State::free && !resumes) {
     if (now < hold_ends_) return false;
@@ -29,7 +30,7 @@ bool Turns::on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, 
     end_iteration(now);
     iteration_ = iteration;
   }
-  return begins && begin_burst(now, iteration_bytes);
+  return begins && begin_burst(now, iteration_bytes, has_slot);
 }
 
 // The rate counts from the first packet sent to the last acknowledgement, without the round trip between the two.
@@ -103,7 +104,7 @@ void Turns::end_iteration(Nanos now) {
   iteration_began_ = now;
 }
 
-bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
+bool Turns::begin_burst(Nanos now, Bytes iteration_bytes, bool has_slot) {
   const bool was_limited = state_ != State::free;
   state_ = State::free;
   has_failed_ = false;
@@ -113,8 +114,7 @@ bool Turns::begin_burst(Nanos now, Bytes iteration_bytes) {
     burst_bytes_ = static_cast<float>(iteration_bytes);
     is_short_ = is_short(burst_bytes_);
   }
-  if (!may_wait()) return was_limited;
-  if (overtakes_) return was_limited;
+  if (has_slot || overtakes_ || !may_wait()) return was_limited;
   begin_test();
   has_waited_ = false;
   constexpr float longest_hold = 10;  // in seconds

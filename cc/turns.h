@@ -131,13 +131,14 @@ class Turns {
   void set_max_rate(Rate rate);
   /// Call before each packet with data. `iteration` is IterationTracker::iteration(). `iteration_bytes` is the size of
   /// an iteration, 0 if not known. `resumes`: whether no message of the job was incomplete before this packet's message
-  /// was posted. `now` must not decrease. Returns whether limit() has changed.
-  bool on_send(Nanos now, std::uint64_t iteration, Bytes iteration_bytes, bool resumes) {
+  /// was posted. `has_slot`: whether a plan keeps the bursts of other jobs away, so that this one doesn't wait. `now`
+  /// must not decrease. Returns whether limit() has changed.
+  bool on_send(Nanos now, std::uint64_t iteration, Bytes iteration_bytes, bool resumes, bool has_slot = false) {
     const Nanos pause = now - latest_;
     latest_ = now;
     if (static_cast<std::uint32_t>(iteration) == iteration_ && !ends_burst(pause) && now < hold_ends_) [[likely]]
       return false;
-    return on_event(now, static_cast<std::uint32_t>(iteration), iteration_bytes, resumes, pause);
+    return on_event(now, static_cast<std::uint32_t>(iteration), iteration_bytes, resumes, has_slot, pause);
   }
   /// Call when `bytes` of the job's data were acknowledged for the first time.
   void on_delivered(Nanos now, Bytes bytes) {
@@ -190,7 +191,7 @@ class Turns {
   static constexpr float kUnknown = 1e9F;  ///< lowest_ before any group of samples
 
   [[nodiscard]] bool ends_burst(Nanos pause) const { return static_cast<float>(pause.count) >= period_ * (1e9F / 32); }
-  bool on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, Nanos pause);
+  bool on_event(Nanos now, std::uint32_t iteration, Bytes iteration_bytes, bool resumes, bool has_slot, Nanos pause);
   void measure_burst(Nanos latest);
   void end_burst(Nanos latest);
   [[nodiscard]] float min_window() const {
@@ -200,7 +201,7 @@ class Turns {
   void end_window(Nanos now);
   void raise_line_rate(float rate);
   void end_iteration(Nanos now);
-  bool begin_burst(Nanos now, Bytes iteration_bytes);
+  bool begin_burst(Nanos now, Bytes iteration_bytes, bool has_slot);
   [[nodiscard]] bool may_wait() const;
   bool may_overtake();
   bool look(const QueueSample& sample);

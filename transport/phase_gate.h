@@ -55,6 +55,8 @@ struct PhasePlan {
   /// Maximum difference between the clocks of the job's hosts, 0 to tolerance * period. If an iteration is ready at
   /// most this long before a slot, it starts at once. So workers with slightly different clocks take the same slot.
   Nanos clock_bound;
+  /// It is known that these slots don't overlap those of another job. Bursts then don't wait under policy turns.
+  bool is_disjoint = false;
   bool operator==(const PhasePlan&) const = default;
 };
 
@@ -117,6 +119,8 @@ class PhaseGate {
   [[nodiscard]] bool holds(std::uint32_t round) const {
     return pending_ && round == round_ && stats_.state == PlanState::active;
   }
+  /// Returns whether the gate has a plan whose slots do not overlap those of other jobs.
+  [[nodiscard]] bool keeps_apart() const { return stats_.state == PlanState::active && plan_.is_disjoint; }
   /// Returns the time, `now` or later, at which the first bytes of the pending iteration may leave. Call it when these
   /// bytes are ready. Once it has returned `now`, the gate stays open for the rest of the iteration.
   Nanos opens_at(Nanos now);

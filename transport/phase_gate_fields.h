@@ -14,7 +14,8 @@ constexpr auto fields_of(const PhasePlan* /*type*/) {
   return list_of<PhasePlan>(
       field("slot", &PhasePlan::slot), field("period", &PhasePlan::period), field("tolerance", &PhasePlan::tolerance),
       field("correction", &PhasePlan::correction), field("gradual_step", &PhasePlan::gradual_step),
-      field("valid_until", &PhasePlan::valid_until), field("clock_bound", &PhasePlan::clock_bound));
+      field("valid_until", &PhasePlan::valid_until), field("clock_bound", &PhasePlan::clock_bound),
+      field("is_disjoint", &PhasePlan::is_disjoint));
 }
 
 constexpr auto fields_of(const GateStats* /*type*/) {

@@ -108,6 +108,11 @@ const cc::Augmentation* Shard::job_progress(JobId job) const {
   return state == nullptr ? nullptr : &state->augmentation;
 }
 
+double Shard::job_gain(JobId job) const {
+  const JobState* state = std::as_const(*core_).find_job(job);
+  return state == nullptr ? 1 : state->gain();
+}
+
 Nanos Shard::poll(Nanos at) { return core_->poll(at); }
 std::size_t Shard::take_completions(std::span<Completion> out) { return core_->take_completions(out); }
 

@@ -142,9 +142,11 @@ class Shard final : public Pollable {
   bool clear_plan(JobId job, Nanos now);
   /// Returns the statistics of the job's phase gate; all zero, with PlanState::unknown_job, if the job is unknown.
   [[nodiscard]] GateStats gate_stats(JobId job) const;
-  /// Returns the job's progress within its iteration and its gain, valid until the job is removed. Null if the job is
-  /// unknown.
+  /// Returns the job's progress within its iteration, valid until the job is removed. Null if the job is unknown.
   [[nodiscard]] const cc::Augmentation* job_progress(JobId job) const;
+  /// Returns the gain of the job's flows: that of its augmentation, but 1 while the job's bursts are short, and at
+  /// least `overtaking_gain` in a burst that overtakes (cc/turns.h). 1 if the job is unknown.
+  [[nodiscard]] double job_gain(JobId job) const;
 
   /// Does all work that is due at `at`. Returns the latest time for the next call, which includes the datapath's
   /// deadline (PacketIo::deadline).

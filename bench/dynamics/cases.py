@@ -39,6 +39,7 @@ class Case(NamedTuple):
     text: str  # the experiment file
     period: float | None  # of all jobs, in ms, if the periods are equal and all jobs share one link
     bursts: float | None  # sum of the jobs' bursts, below which no mean iteration can be
+    learned: bool  # the transport learns the iterations from the traffic
 
 
 def job(compute, burst, **keys):
@@ -110,7 +111,7 @@ def case(label, cc, jobs, iterations=30, rate=1, delay=None, buffer=None, topolo
     periods = [job.period for job in jobs]
     alike = None not in periods and max(periods) < 1.001 * min(periods)
     known = (periods[0], sum(job.burst for job in jobs)) if alike else (None, None)
-    return Case(f"{label}-{cc}", "\n".join(lines).lstrip() + "\n", *known)
+    return Case(f"{label}-{cc}", "\n".join(lines).lstrip() + "\n", *known, learned)
 
 
 def equal(label, cc, compute=150, burst=115, number=2, iterations=30, rate=1, delay=None, buffer=None, learned=False, **keys):

@@ -239,8 +239,9 @@ Code Core::report(JobHandle handle, JobReport& out) noexcept {
     out.iteration = std::max(out.iteration, progress->tracker.iteration());
     out.bytes_sent += progress->tracker.bytes_sent();
     out.bytes_per_iteration += progress->tracker.bytes_per_iteration();
-    gains += progress->gain() * (out.connections - before);
-    if (out.connections == 0) out.gain = progress->gain();
+    const double gain = worker.shard().job_gain(id);
+    gains += gain * (out.connections - before);
+    if (out.connections == 0) out.gain = gain;
     const GateStats gate = worker.shard().gate_stats(id);
     if (out.plan == PlanState::none || out.plan == PlanState::active) out.plan = gate.state;
     out.on_slot += gate.on_slot;

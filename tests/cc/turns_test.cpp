@@ -290,6 +290,14 @@ TEST(Turns, rate_of_the_path__is_that_of_the_fastest_part_of_a_burst) {
   EXPECT_NEAR(limit, 0.25e9, 0.03e9);
 }
 
+TEST(Turns, burst_with_a_slot__does_not_wait) {
+  for (const bool has_slot : {false, true}) {
+    Turns turns(true, kLine, kParameters);
+    turns.on_send(1_s, 1, kBurst, true, has_slot);
+    EXPECT_EQ(turns.limit().is_zero(), has_slot);
+  }
+}
+
 TEST(Turns, maximum_rate_that_changes__ends_a_wait) {
   Turns turns(true, kLine, kParameters);
   turns.on_send(1_s, 1, kBurst, true);

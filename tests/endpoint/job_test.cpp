@@ -13,9 +13,16 @@ using namespace testing_pair;
 
 class JobTest : public EndpointPair {
  protected:
-  JobTest() {
+  JobTest() { open_with("turns.short_round_trips=0"); }  // the bursts of these tests are short
+  /// Opens both endpoints. The left one has these parameters, and two shards.
+  void open_with(const std::string& parameters) {
+    cc::Parameters changed;
+    cc::set_from_text(changed, parameters);
     EndpointConfig a = config(1);
     a.shards = 2;
+    a.connection.parameters = std::make_shared<const cc::Parameters>(changed);
+    left.reset();
+    right.reset();
     open(a, config(2));
   }
   /// Opens one connection on each of the two shards.
@@ -144,6 +151,24 @@ TEST_F(JobTest, learn_iterations__forgets_the_size_on_every_shard_until_one_is_n
   EXPECT_EQ(all.gain, 0.25);
   ASSERT_EQ(left->remove_job(job), Code::ok);
   EXPECT_EQ(left->learn_iterations(job), Code::unknown);
+}
+
+TEST_F(JobTest, create_job__has_the_parameters_of_the_endpoint) {
+  const auto gain_in_the_fourth_iteration = [this](const std::string& parameters) {
+    ours = theirs = {};
+    open_with(parameters);
+    connect_both();
+    const JobHandle job =
+        create_job({.number = 7, .augmentation = cc::Augmentation::mltcp({}), .max_rate = Rate(1'000'000'000)});
+    for (const ConnectionHandle connection : ours) EXPECT_EQ(left->attach(connection, job), Code::ok);
+    for (int iteration = 0; iteration < 4; ++iteration) {
+      EXPECT_EQ(left->begin_iteration(job, 40'000), Code::ok);
+      for (const std::size_t shard : {0U, 1U}) transfer(shard, 20'000);
+    }
+    return report(job).gain;
+  };
+  EXPECT_NEAR(gain_in_the_fourth_iteration("turns.short_round_trips=0"), 2, 1e-9) << "F(1)";
+  EXPECT_EQ(gain_in_the_fourth_iteration("turns.short_round_trips=1000000"), 1) << "every burst is short";
 }
 
 TEST_F(JobTest, attach__before_the_connection_is_open_counts_from_the_first_byte) {

@@ -75,6 +75,30 @@ TEST_F(Gate, first_bytes_of_an_iteration__wait_and_the_rest_does_not) {
   EXPECT_EQ(stats.corrections, 0U);
 }
 
+TEST_F(Gate, bursts_under_turns__do_not_test_the_link_if_slots_are_disjoint) {
+  auto parameters = std::make_shared<cc::Parameters>();
+  cc::set_from_text(*parameters, "turns.short_round_trips=0,turns.max_test=1");
+  JobConfig config;
+  config.augmentation = cc::Augmentation::turns({});
+  config.max_rate = Rate(100'000'000);
+  config.parameters = parameters;
+  const auto time_of_five_packets = [&](bool is_disjoint) {
+    job = pair.c().add_job(config);
+    EXPECT_TRUE(pair.c().attach(connections.back().first, job));
+    plan.is_disjoint = is_disjoint;
+    begin_iteration_with_plan();
+    send();
+    pair.log.clear();
+    pair.run_for(150_ms);
+    std::vector<Nanos> times;
+    for (const Parsed& packet : pair.log)
+      if (packet.from == 0 && is_data(packet)) times.push_back(packet.at);
+    EXPECT_TRUE(pair.c().remove_job(job));
+    return times.at(5) - times.at(0);
+  };
+  EXPECT_GT(time_of_five_packets(false), time_of_five_packets(true) * 3);
+}
+
 TEST_F(Gate, all_connections__open_together) {
   add_connection();
   add_connection();

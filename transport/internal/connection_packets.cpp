@@ -573,18 +573,16 @@ void Connection::end_of_batch(Nanos now) {
 }
 
 void Connection::add_gain(cc::AckSample& sample, const JobState& job) const {
-  if (job.turns != nullptr && job.turns->is_short()) return;  // gain 1
+  sample.gain = job.gain();
+  if (job.turns != nullptr && job.turns->is_short()) return;
   const cc::Augmentation& augmentation = job.augmentation;
-  sample.gain = augmentation.gain();
   sample.decrease_gain = augmentation.decrease_gain();
-  const bool overtakes = job.turns != nullptr && job.turns->overtakes() && !augmentation.tracker.overrun();
-  if (overtakes) sample.gain = std::max(sample.gain, job.turns->overtaking_gain());
   if (!controller_.algorithm().capabilities.timed_increase) return;
   if (job.turns != nullptr && job.turns->meets_steady_traffic()) {
     sample.gain = 1;  // larger steps would take a share from traffic that never waits
     return;
   }
-  sample.gain = overtakes ? augmentation.over_min(sample.gain) : augmentation.gain_over_min();
+  sample.gain = job.overtakes() ? augmentation.over_min(sample.gain) : augmentation.gain_over_min();
   // Waiting separates bursts soon enough without steps that grow with the line rate, which harm other traffic.
   if (!augmentation.takes_turns()) sample.iteration_bytes = augmentation.known_iteration_bytes();
 }

@@ -61,7 +61,8 @@ struct JobState {
     if (resumes && learner != nullptr && !tracker.exact() && learner->on_send(now))
       augmentation.tracker.follow(*learner);
     const Bytes iteration_bytes = tracker.known() ? tracker.bytes_per_iteration() : 0;
-    if (turns != nullptr && turns->on_send(now, tracker.iteration(), iteration_bytes, resumes)) pace();
+    const bool has_slot = gate.keeps_apart();
+    if (turns != nullptr && turns->on_send(now, tracker.iteration(), iteration_bytes, resumes, has_slot)) pace();
   }
   void on_delivered(Nanos now, Bytes bytes) {
     augmentation.tracker.on_delivered(bytes);
@@ -76,6 +77,15 @@ struct JobState {
       pacer.set(max_rate, max_rate_burst, pacing_quantum);
     else
       pacer.set(max_rate.is_zero() ? limit : std::min(limit, max_rate), 1, Nanos());
+  }
+  /// Returns whether the bursts of the current iteration have at least Turns::overtaking_gain().
+  [[nodiscard]] bool overtakes() const {
+    return turns != nullptr && turns->overtakes() && !augmentation.tracker.overrun();
+  }
+  /// Returns the gain of the job's flows.
+  [[nodiscard]] double gain() const {
+    if (turns != nullptr && turns->is_short()) return 1;
+    return overtakes() ? std::max(augmentation.gain(), turns->overtaking_gain()) : augmentation.gain();
   }
   /// Returns the factor for cc::reduction().
   [[nodiscard]] double decrease_gain() const {

@@ -159,6 +159,7 @@ class RankDriver final : public Pollable {
   [[nodiscard]] Nanos mean_time() const;
   /// Returns the job's progress that congestion control uses; null if unknown.
   [[nodiscard]] const cc::Augmentation* augmentation() const { return shard_.job_progress(job_id_); }
+  [[nodiscard]] double gain() const { return shard_.job_gain(job_id_); }
   [[nodiscard]] const ShardStats& shard_stats() const { return shard_.stats(); }
   /// Calls `visit` for each connection to another rank.
   void visit_connections(const std::function<void(std::uint32_t peer, const ConnectionStats& stats)>& visit) const;

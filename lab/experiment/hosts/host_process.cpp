@@ -599,7 +599,7 @@ class HostProcess {
     job.is_done = own.driver->done();
     if (const cc::Augmentation* const augmentation = own.driver->augmentation()) {
       job.bytes_ratio = augmentation->tracker.bytes_ratio();
-      job.gain = augmentation->gain();
+      job.gain = own.driver->gain();
     }
     if (live::has_space(shown.jobs, shown)) shown.jobs.push_back(std::move(job));
   }

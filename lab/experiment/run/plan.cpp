@@ -207,6 +207,7 @@ class Planning {
         options_(options),
         component_(component),
         repaired_(options.repaired && component.jobs.size() <= kMaxRepairedJobs),
+        fair_(forecast_sharing(component.traffic, component.forecast_jobs, std::nullopt)),
         sharing_(without_slots()) {
     for (const std::size_t job : component.jobs) held_.push_back(profiles[job].first_send);
   }
@@ -254,7 +255,7 @@ class Planning {
     // longer. They may cost less than the overlaps that they avoid.
     scheduler::SolveOptions options = options_of(settings_);
     options.slack = needed;
-    const double max = max_margin(needed, sharing_);
+    const double max = max_margin(needed, fair_);
     if (exhausted()) return best;
     const double enough = margin_for(component_.problem, options, max, &work_);
     const auto take_better = [&](Candidate other) {
@@ -277,13 +278,12 @@ class Planning {
   /// with fair sharing. So mean and tail are each the minimum of both forecasts. But a job that MLTCP makes
   /// slower than fair sharing may be as slow with slots, except under policy turns, which is to make no job slower.
   [[nodiscard]] Forecast without_slots() const {
-    Forecast fair = forecast_sharing(component_.traffic, component_.forecast_jobs, std::nullopt);
-    if (!options_.sharing) return fair;
+    if (!options_.sharing) return fair_;
     Forecast own = forecast_sharing(component_.traffic, component_.forecast_jobs, options_.sharing);
-    own.mean = std::min(own.mean, fair.mean);
-    own.tail = std::min(own.tail, fair.tail);
+    own.mean = std::min(own.mean, fair_.mean);
+    own.tail = std::min(own.tail, fair_.tail);
     for (std::size_t j = 0; j < own.jobs.size(); ++j)
-      own.jobs[j] = options_.turns ? fair.jobs[j] : std::max(own.jobs[j], fair.jobs[j]);
+      own.jobs[j] = options_.turns ? fair_.jobs[j] : std::max(own.jobs[j], fair_.jobs[j]);
     return own;
   }
   /// Returns by how much mean and tail together exceed isolation. The value is increased if slots overlap, since the
@@ -355,6 +355,7 @@ class Planning {
       plan.tolerance = settings_.tolerance;
       plan.correction = settings_.correction;
       plan.clock_bound = settings_.clock_bound;
+      plan.is_disjoint = lowest_score(solution) >= 1;
       // A step must exceed the slack, since slack counteracts the step.
       const double own = plan.period.seconds() / profiles_[job].period.seconds() - 1;
       plan.gradual_step = std::clamp(settings_.gradual_step, std::min(2 * own, 1.0), 1.0);
@@ -391,9 +392,11 @@ class Planning {
       if (fit) return {};
       return "the jobs do not fit together, and are too many and too different to predict the effect of slots";
     }
-    const double saved = sharing_.mean - slots.mean;
-    const double min = fit ? -kForecastError : kMinSaving * (sharing_.mean - 1);
-    if (saved >= min && slots.tail <= sharing_.tail + (fit ? kForecastError : 0)) {
+    const double saved = fair_.mean - slots.mean;
+    const double min = fit ? -kForecastError : kMinSaving * (fair_.mean - 1);
+    const double max_tail = fit ? fair_.tail + kForecastError : fair_.tail;
+    if (saved >= min && slots.tail <= max_tail && slots.mean <= sharing_.mean + kForecastError &&
+        slots.tail <= sharing_.tail + kForecastError) {
       for (std::size_t j = 0; j < component_.jobs.size(); ++j)
         if (slots.jobs[j] > sharing_.jobs[j] + kForecastError)
           return fmt::format(
@@ -408,8 +411,8 @@ class Planning {
         "{:.3f}; without slots {:.3f} and {:.3f}",
         slots.mean, slots.tail, sharing_.mean, sharing_.tail);
     if (saved > 0 && saved < min)
-      why +=
-          fmt::format(", and slots in which jobs overlap must save {:.0f}% of the cost of sharing", 100 * kMinSaving);
+      why += fmt::format(", and slots in which jobs overlap must save {:.0f}% of the cost of fair sharing",
+                         100 * kMinSaving);
     return why;
   }
 
@@ -420,7 +423,8 @@ class Planning {
   const Component& component_;
   std::vector<Nanos> held_;  ///< for each job of the component, time from the start of an iteration to its slot
   const bool repaired_;
-  const Forecast sharing_;
+  const Forecast fair_;     ///< under fair sharing, without slots
+  const Forecast sharing_;  ///< without_slots()
   std::uint64_t work_ = 0;
   bool cut_off_ = false;
 };

@@ -153,6 +153,31 @@ TEST(Plan, slots__harm_no_job_that_mltcp_slows_down_as_much) {
   EXPECT_THAT(turns.reasons[0], testing::StartsWith("slots would harm job \"a\": "));
 }
 
+// Both jobs together need 150% of the link. MLTCP would separate them as well in the end, but later than slots do.
+TEST(Plan, slots__that_cost_as_much_as_mltcp_are_taken_if_they_cost_much_less_than_fair_sharing) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  const std::vector<Profile> profiles(2, profile_of(30_ms, 120_ms, {0}));
+  PlanOptions options;
+  options.sharing = cc::Aggressiveness(1.75, 0.25);
+  options.repaired = true;
+  const Schedule schedule = plan_jobs({}, jobs, profiles, options);
+  ASSERT_TRUE(schedule.slots[0] && schedule.slots[1]) << schedule.reasons[0];
+  EXPECT_EQ(schedule.slots[0]->period, schedule.slots[1]->period);
+  EXPECT_TRUE(schedule.slots[0]->is_disjoint);
+  EXPECT_NEAR(schedule.planned[0].slots.mean, schedule.planned[0].sharing.mean, 0.012);
+}
+
+TEST(Plan, slots__in_which_jobs_overlap_are_not_disjoint) {
+  const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
+  const std::vector<Profile> profiles{profile_of(70_ms, 100_ms, {0}), profile_of(85_ms, 115_ms, {0})};
+  PlanOptions options;
+  options.repaired = true;
+  const Schedule schedule = plan_jobs({}, jobs, profiles, options);
+  ASSERT_TRUE(schedule.slots[0]) << schedule.reasons[0];
+  EXPECT_LT(schedule.summary.score, 1);
+  EXPECT_FALSE(schedule.slots[0]->is_disjoint);
+}
+
 TEST(Plan, slots__of_one_length_are_taken_where_they_may_be_so_long) {
   const std::vector<workload::Job> jobs{job_of("a"), job_of("b")};
   const std::vector<Profile> profiles{profile_of(150_ms, 265_ms, {0}), profile_of(158_ms, 273_ms, {0})};

@@ -376,12 +376,12 @@ TEST(Schedule, job_that_becomes_longer__loses_its_plan_where_no_other_suits) {
     const std::string change = "change = { iteration = 10, compute_scale = " + scale + " }";
     return run(two_jobs(R"(["mltcp+schedule"])", 40, "", change, settings)).runs[0];
   };
-  const auto unsuitable = planned_with("1.07", "max_stretch = 0.01");
+  const auto unsuitable = planned_with("1.4", "max_stretch = 0.01");
   EXPECT_EQ(unsuitable.schedule->replanned, 1U);
   EXPECT_THAT(unsuitable.schedule->without_slots, ElementsAre("a", "b"));
   EXPECT_THAT(unsuitable.schedule->reasons[0], AnyOf(HasSubstr("do not help enough"), HasSubstr("were dropped")));
   EXPECT_EQ(unsuitable.jobs[0].plan_dropped, "removed");
-  EXPECT_LT(slowdown(unsuitable.jobs[0], 20, 40), 1.15) << "MLTCP carries on";
+  EXPECT_LT(slowdown(unsuitable.jobs[0], 20, 40), 1.2) << "MLTCP carries on";
   const auto alone = planned_with("1.12", "replan = false");
   EXPECT_EQ(alone.jobs[1].plan_dropped, "misfit");
   EXPECT_EQ(alone.jobs[0].plan_dropped, "removed") << "with the one that it was planned with";

@@ -20,7 +20,7 @@ inline void read_state(const Shard& shard, ConnectionId connection, JobId job, C
   state.marked_packets = stats->ce_packets;
   const cc::Augmentation* progress = shard.job_progress(job);
   if (progress == nullptr) return;
-  state.gain = progress->gain();
+  state.gain = shard.job_gain(job);
   state.bytes_ratio = progress->tracker.bytes_ratio();
   state.iteration = static_cast<std::int64_t>(progress->tracker.iteration()) - 1;
 }
