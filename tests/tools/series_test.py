@@ -185,9 +185,12 @@ class Series(unittest.TestCase):
         for connection in runs["mltcp"]["connections"]:
             gains = [(ratio, gain) for ratio, gain in zip(connection["bytes_ratio"], connection["gain"])]
             begun = [pair for pair, n in zip(gains, connection["iteration"]) if n >= 0]
-            for ratio, gain in begun:
+            # the gain is 1 while the transport takes the bursts for short ones
+            grown = [(ratio, gain) for ratio, gain in begun if gain != 1]
+            for ratio, gain in grown:
                 self.assertAlmostEqual(gain, 1.75 * ratio + 0.25)
-            self.assertGreater(len({ratio for ratio, _ in begun}), 20)
+            self.assertGreater(len({ratio for ratio, _ in grown}), 20)
+            self.assertGreater(len(grown), 0.9 * len(begun))
             # a series consists of samples, so its maximum can be below 1
             self.assertGreater(max(connection["bytes_ratio"]), 0.95)
             self.assertEqual(connection["iteration"][0], -1 if connection["job"] == "b" else 0)  # job b has not started
