@@ -57,7 +57,8 @@ class Spray final : public Balancer {
   Turn turn_;
 };
 
-/// Skips values with a penalty, which each skip reduces.
+/// Skips values with a penalty, which each skip reduces. The penalty grows with each mark and shrinks without marks.
+/// After several marks it doubles, so that a value whose path is slower than the others is hardly used.
 class Bitmap final : public Balancer {
  public:
   Bitmap(std::uint32_t values, std::uint64_t seed) : turn_(values, seed) {}
@@ -70,16 +71,22 @@ class Bitmap final : public Balancer {
     return path;
   }
   void on_acked(std::span<PathValue> values, std::uint8_t path, bool is_marked) override {
-    if (is_marked) punish(values[path], kMark);
+    if (is_marked)
+      punish(values[path], kMark);
+    else
+      values[path].last_penalty /= 2;
   }
   void on_lost(std::span<PathValue> values, std::uint8_t path) override { punish(values[path], kLoss); }
 
  private:
   static constexpr std::uint8_t kMark = 1;
   static constexpr std::uint8_t kLoss = 4;
-  static constexpr std::uint8_t kMaxPenalty = 15;
+  static constexpr std::uint8_t kMaxPenalty = 63;
+  static constexpr int kDoubling = 4;  ///< penalty from which on each mark doubles it
   static void punish(PathValue& value, std::uint8_t by) {
-    value.penalty = static_cast<std::uint8_t>(std::min(value.penalty + by, int{kMaxPenalty}));
+    const int last = value.last_penalty;
+    value.penalty = value.last_penalty =
+        static_cast<std::uint8_t>(std::min(std::max(last + by, last >= kDoubling ? last * 2 : 0), int{kMaxPenalty}));
   }
 
   Turn turn_;

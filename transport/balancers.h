@@ -20,11 +20,13 @@ namespace mltcp {
 
 /// What a connection knows about a path value.
 struct PathValue {
-  static constexpr std::uint8_t kRetiring = 3;  ///< lost packets in a row that retire a value
+  static constexpr std::uint8_t kRetiring = 2;  ///< lost packets in a row that retire a value
 
   std::uint64_t largest_acked = 0;  ///< highest acknowledged packet number with this value
-  std::uint8_t penalty = 0;         ///< turns for which a balancer leaves the value out
-  std::uint8_t lost_in_a_row = 0;   ///< packets lost since one was acknowledged; at most kRetiring
+  std::uint32_t latest = 0;       ///< low bits of the number of the latest packet with this value; see Paths::is_late()
+  std::uint8_t penalty = 0;       ///< turns for which a balancer leaves the value out
+  std::uint8_t last_penalty = 0;  ///< penalty after the latest mark or loss, reduced by packets without a mark
+  std::uint8_t lost_in_a_row = 0;  ///< packets lost since one was acknowledged; at most kRetiring
 
   [[nodiscard]] bool is_retired() const { return lost_in_a_row >= kRetiring; }
 };

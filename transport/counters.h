@@ -56,15 +56,16 @@ constexpr auto fields_of(const ShardStats* /*type*/) {
             Metric{"lost_size_probes_total", "Probes of the path MTU that were lost."}),
       field("packets_received", &T::packets_received), field("packets_sent", &T::packets_sent),
       field("truncated_packets", &T::truncated_packets), field("foreign_packets", &T::foreign_packets),
-      field("corrupted_packets", &T::corrupted_packets), field("malformed_packets", &T::malformed_packets),
-      field("unknown_connection", &T::unknown_connection), field("beyond_credit", &T::beyond_credit),
-      field("beyond_holes", &T::beyond_holes), field("forged_packets", &T::forged_packets),
-      field("replayed_packets", &T::replayed_packets), field("forged_resets", &T::forged_resets),
-      field("retries_sent", &T::retries_sent), field("cookies_accepted", &T::cookies_accepted),
-      field("unproven_ended", &T::unproven_ended), field("resets_sent", &T::resets_sent),
-      field("resets_withheld", &T::resets_withheld), field("resets_taken", &T::resets_taken),
-      field("downgrades", &T::downgrades), field("held_off", &T::held_off), field("connections", &T::connections),
-      field("ends_held", &T::ends_held), field("half_open", &T::half_open), field("hole_bytes", &T::hole_bytes));
+      field("corrupted_packets", &T::corrupted_packets), field("trimmed_packets", &T::trimmed_packets),
+      field("malformed_packets", &T::malformed_packets), field("unknown_connection", &T::unknown_connection),
+      field("beyond_credit", &T::beyond_credit), field("beyond_holes", &T::beyond_holes),
+      field("forged_packets", &T::forged_packets), field("replayed_packets", &T::replayed_packets),
+      field("forged_resets", &T::forged_resets), field("retries_sent", &T::retries_sent),
+      field("cookies_accepted", &T::cookies_accepted), field("unproven_ended", &T::unproven_ended),
+      field("resets_sent", &T::resets_sent), field("resets_withheld", &T::resets_withheld),
+      field("resets_taken", &T::resets_taken), field("downgrades", &T::downgrades), field("held_off", &T::held_off),
+      field("connections", &T::connections), field("ends_held", &T::ends_held), field("half_open", &T::half_open),
+      field("hole_bytes", &T::hole_bytes));
 }
 
 }  // namespace mltcp

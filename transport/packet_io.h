@@ -68,6 +68,8 @@ struct RxPacket {
   /// The rest of the payload after `bytes`, if the packet is stored in two pieces. The split may only be between the
   /// header and the payload that the sender gave to send(). A datapath joins pieces that are split elsewhere.
   std::span<const std::byte> tail{};
+  /// A switch without room for the packet has removed its end, so that only its first bytes arrived.
+  bool is_trimmed = false;
 };
 
 class PacketIo {

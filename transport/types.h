@@ -178,6 +178,7 @@ struct ShardStats {
   std::uint64_t truncated_packets = 0;  ///< packets shorter than a header, or than their header states
   std::uint64_t foreign_packets = 0;    ///< packets of other protocols
   std::uint64_t corrupted_packets = 0;  ///< packets with a wrong checksum
+  std::uint64_t trimmed_packets = 0;    ///< packets without their end, which a switch has removed
   /// Packets with invalid contents or two ACKs, and packets to connection 0 that are not a plain CONNECT or RESET.
   std::uint64_t malformed_packets = 0;
   /// Packets to connections that do not exist (any more), or from another address than the peer's.

@@ -108,24 +108,42 @@ std::array<std::byte, kVersion2CloseBytes> version_2_close(std::uint32_t connect
   return packet;
 }
 
-ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std::byte> tail,
-                         std::uint32_t virtual_bytes, Header& header) {
-  error_ = ParseError::none;
-  left_ = 0;
-  if (packet.size() < kHeaderBytes) return error_ = ParseError::truncated;
-  const auto raw = load<RawHeader>(packet.data());
-  if (raw.magic != magic) return error_ = ParseError::foreign;
-  if (raw.covered < kHeaderBytes || (raw.flags & (sealed | epoch)) != 0) return error_ = ParseError::malformed;
-  if (raw.covered > packet.size()) return error_ = ParseError::truncated;
-  std::uint32_t crc = checksum(packet.first(raw.covered));
-  if ((raw.flags & full_integrity) != 0) crc = crc32c(crc32c(crc, packet.subspan(raw.covered)), tail);
-  if (crc != raw.checksum) return error_ = ParseError::checksum;
+namespace {
+
+/// Reads the header of a packet that is not sealed, and checks all but the checksum.
+ParseError read_header(std::span<const std::byte> packet, RawHeader& raw, Header& header) {
+  if (packet.size() < kHeaderBytes) return ParseError::truncated;
+  raw = load<RawHeader>(packet.data());
+  if (raw.magic != magic) return ParseError::foreign;
+  if (raw.covered < kHeaderBytes || (raw.flags & (sealed | epoch)) != 0) return ParseError::malformed;
+  if (raw.covered > packet.size()) return ParseError::truncated;
   header = {.flags = raw.flags,
             .connection = raw.connection,
             .span = raw.span,
             .packet_number = raw.packet_number,
             .job = {raw.job, raw.iteration, raw.progress},
             .tag = std::bit_cast<std::uint64_t>(raw.tag)};
+  return ParseError::none;
+}
+
+}  // namespace
+
+ParseError Reader::trimmed_header(std::span<const std::byte> packet, Header& header) {
+  RawHeader raw;
+  const ParseError error = read_header(packet, raw, header);
+  if (error != ParseError::none || (raw.flags & full_integrity) != 0) return error;
+  return checksum(packet.first(raw.covered)) == raw.checksum ? ParseError::none : ParseError::checksum;
+}
+
+ParseError Reader::begin(std::span<const std::byte> packet, std::span<const std::byte> tail,
+                         std::uint32_t virtual_bytes, Header& header) {
+  left_ = 0;
+  RawHeader raw;
+  error_ = read_header(packet, raw, header);
+  if (error_ != ParseError::none) return error_;
+  std::uint32_t crc = checksum(packet.first(raw.covered));
+  if ((raw.flags & full_integrity) != 0) crc = crc32c(crc32c(crc, packet.subspan(raw.covered)), tail);
+  if (crc != raw.checksum) return error_ = ParseError::checksum;
   at_ = packet.data() + kHeaderBytes;
   left_ = packet.size() - kHeaderBytes;
   virtual_left_ = virtual_bytes;
@@ -216,6 +234,12 @@ bool Reader::next_other(Frame& frame) {
     case FrameType::reset:
       if (const std::byte* at = take(kResetFrameBytes)) {
         frame.reset = load<std::uint32_t>(at + 4);
+        return true;
+      }
+      return fail();
+    case FrameType::trimmed:
+      if (const std::byte* at = take(kTrimmedFrameBytes)) {
+        frame.trimmed = {load<std::uint64_t>(at + 4), load<std::uint64_t>(at + 12)};
         return true;
       }
       return fail();
@@ -315,6 +339,13 @@ void Writer::credit(const CreditFrame& frame) {
   std::byte* at = take(kCreditFrameBytes);
   store(at, static_cast<std::uint32_t>(FrameType::credit) | (frame.final ? 1U << 8 : 0));
   store(at + 4, frame.messages);
+}
+
+void Writer::trimmed(const TrimmedFrame& frame) {
+  std::byte* at = take(kTrimmedFrameBytes);
+  store(at, static_cast<std::uint32_t>(FrameType::trimmed));
+  store(at + 4, frame.largest);
+  store(at + 12, frame.map);
 }
 
 void Writer::ping() { store(take(kPingFrameBytes), static_cast<std::uint64_t>(FrameType::ping)); }

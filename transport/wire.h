@@ -57,6 +57,9 @@
 //   RETRY    0 (3), cookie (8): the server stored nothing, and accepts a CONNECT that returns the cookie
 //   CLOSE    0 (1), reason (2); a receiver treats unknown reasons as "done"
 //   RESET    0 (3), connection id (4): there is no such connection here (any more)
+//   TRIMMED  0 (3), largest packet number (8), map (8): bit n tells that packet (largest number - n) arrived without
+//   its
+//            end, which a switch has removed for lack of room. Its contents must be sent again
 //   PADDING  0 (1), length (2), that many bytes without meaning: fills a size probe up to its size
 //
 // A packet to connection 0 contains either CONNECT, which KEY and TOKEN may follow, or RESET, and nothing else. RETRY,
@@ -71,7 +74,8 @@
 // version that it supports. So a client detects an attacker who made the server choose a lower version. Version 2
 // (magic 0xA1) had no tags; a CONNECT of version 2 is answered with a CLOSE in the format of version 2. Version 3 added
 // tags, KEY, TOKEN, RETRY, RESET and PADDING, and sealed packets. With version 4, the packets of a connection may come
-// from several UDP source ports. An end that says in CONNECT or ACCEPT that its packets do gets marks in ACKs.
+// from several UDP source ports. An end that says in CONNECT or ACCEPT that its packets do gets marks in ACKs. Version
+// 5 added TRIMMED.
 #pragma once
 
 #include <algorithm>
@@ -91,9 +95,10 @@ namespace mltcp::wire {
 static_assert(std::endian::native == std::endian::little, "the wire format is written and read in place");
 
 constexpr std::uint8_t magic = 0xA3;
-constexpr std::uint8_t kProtocolVersion = 4;  ///< the highest supported version
+constexpr std::uint8_t kProtocolVersion = 5;  ///< the highest supported version
 constexpr std::uint8_t kMinVersion = 3;
-constexpr std::uint8_t kVersionWithPaths = 4;  ///< the first one in which packets may have several source ports
+constexpr std::uint8_t kVersionWithPaths = 4;     ///< the first one in which packets may have several source ports
+constexpr std::uint8_t kVersionWithTrimming = 5;  ///< the first one with TRIMMED
 constexpr std::size_t kHeaderBytes = 36;
 constexpr std::size_t kDataFrameBytes = 12;
 constexpr std::size_t kAckFrameBytes = 36;  ///< size with one range and without credit
@@ -110,6 +115,7 @@ constexpr std::size_t kCloseFrameBytes = 4;
 constexpr std::size_t kCookieFrameBytes = 12;  ///< size of RETRY and TOKEN
 constexpr std::size_t kResetFrameBytes = 8;
 constexpr std::size_t kKeyFrameBytes = 28;
+constexpr std::size_t kTrimmedFrameBytes = 20;
 constexpr std::size_t kPaddingFrameBytes = 4;  ///< size without the padding bytes
 static_assert(std::max(kCookieFrameBytes, kCloseFrameBytes) <= kConnectFrameBytes, "answers to CONNECT");
 static_assert(kResetFrameBytes <= kPingFrameBytes, "a PING may be answered by RESET");
@@ -153,6 +159,7 @@ enum class FrameType : std::uint8_t {
   reset = 10,
   key = 11,
   padding = 12,
+  trimmed = 13,
 };
 
 /// The job that a packet belongs to, and how far the job's iteration is.
@@ -241,6 +248,12 @@ constexpr bool is_right_choice(const ConnectFrame& accept) {
   return accept.version == std::min(accept.highest, kProtocolVersion) && accept.version >= kMinVersion;
 }
 
+/// Packets of which only the beginning has arrived.
+struct TrimmedFrame {
+  std::uint64_t largest = 0;
+  std::uint64_t map = 0;  ///< bit n: packet (largest - n)
+};
+
 struct CreditFrame {
   std::uint32_t messages = 0;  ///< buffers posted since the connection began, modulo 2^32
   bool final = false;          ///< no more buffers will be posted
@@ -269,6 +282,7 @@ struct Frame {
   DataFrame data;
   AckFrame ack;
   CreditFrame credit;
+  TrimmedFrame trimmed;
   ConnectFrame connect;  ///< contents of CONNECT and ACCEPT
   CloseReason close = CloseReason::done;
   std::uint16_t padding = 0;  ///< number of padding bytes
@@ -292,6 +306,9 @@ class Reader {
   /// Parses the header. `tail` is the end of the packet's payload, if it is stored apart from `packet`.
   ParseError begin(std::span<const std::byte> packet, std::span<const std::byte> tail, std::uint32_t virtual_bytes,
                    Header& header);
+  /// Parses the header of a packet that was trimmed and is not sealed. Its checksum is verified only if all covered
+  /// bytes have arrived; otherwise, returns ParseError::truncated. With full integrity, nothing is verified.
+  static ParseError trimmed_header(std::span<const std::byte> packet, Header& header);
   /// Parses the header of a packet for which is_sealed() is true. The header is not authenticated before the packet is
   /// opened. Its tag field is 0.
   static ParseError sealed_header(std::span<const std::byte> packet, Header& header);
@@ -366,6 +383,7 @@ class Writer {
   /// Writes an ACK with as many ranges as fit into free_bytes().
   void ack(const AckFrame& frame);
   void credit(const CreditFrame& frame);
+  void trimmed(const TrimmedFrame& frame);
   void ping();
   void connect(const ConnectFrame& frame);
   void accept(const ConnectFrame& frame);

@@ -42,6 +42,12 @@ void check(const LinkConfig& config) {
                                    bytes_to_text(config.ecn.kmax_bytes), bytes_to_text(config.ecn.kmin_bytes)));
     check_probability(config.ecn.pmax, "ECN pmax");
   }
+  for (const RateChange& change : config.changes)
+    if (!change.rate.is_zero() && (change.rate < kMinRate || change.rate > kMaxRate))
+      throw InputError(fmt::format("the rate of a link changes to {}; give a rate from {} to {}, or 0",
+                                   to_text(change.rate), to_text(kMinRate), to_text(kMaxRate)));
+  if (!std::ranges::is_sorted(config.changes, {}, &RateChange::at))
+    throw InputError("the changes of a link's rate are not in the order of time; sort them");
   check_probability(config.faults.loss, "fault loss");
   check_probability(config.faults.duplication, "fault duplication");
   check_probability(config.faults.corruption, "fault corruption");
@@ -63,14 +69,31 @@ Link::Link(const LinkConfig& config)
     : marker_(config.ecn, config.seed), fault_random_(Random::stream(config.seed, 1)), config_(config) {
   check(config);
   faulty_ = config.faults.any();
+  if (!config.changes.empty()) next_change_at_ = config.changes.front().at;
 }
 
-Link::Admission Link::offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now) {
+void Link::change_rate(Nanos now) {
+  for (; next_change_ < config_.changes.size() && config_.changes[next_change_].at <= now; ++next_change_) {
+    const Rate rate = config_.changes[next_change_].rate;
+    is_down_ = rate.is_zero();
+    if (is_down_) continue;
+    config_.rate = rate;
+    free_fraction_ = 0;
+    latest_bytes_ = 0;
+  }
+  next_change_at_ = next_change_ < config_.changes.size() ? config_.changes[next_change_].at : Nanos::never();
+}
+
+Link::Admission Link::offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now, bool is_trimmed) {
   Admission admission;
   ++counters_.offered_packets;
+  if (now >= next_change_at_) [[unlikely]]
+    change_rate(now);
   drain(now);
   const bool full = config_.buffer_bytes != 0 && backlog_ + bytes > config_.buffer_bytes;
-  if (full || free_at_ >= kHorizon) [[unlikely]] {
+  if (config_.trim_bytes != 0 && (full || is_trimmed) && free_at_ < kHorizon && !is_down_) [[unlikely]]
+    return offer_first(packet, std::min(bytes, config_.trim_bytes), bytes > config_.trim_bytes, now);
+  if (full || free_at_ >= kHorizon || is_down_) [[unlikely]] {
     ++counters_.dropped_packets;
     return admission;
   }
@@ -100,6 +123,27 @@ Link::Admission Link::offer(Handle packet, std::uint32_t bytes, bool ecn_capable
   }
   flying_.push({packet, at});
   admission.admitted = true;
+  return admission;
+}
+
+/// Admits a packet to the queue that is served first, or drops it if that queue is full.
+Link::Admission Link::offer_first(Handle packet, std::uint32_t bytes, bool trim, Nanos now) {
+  Admission admission;
+  const Nanos in_service = waiting_.empty() ? now : waiting_.front().departure;
+  const Nanos start = std::max(first_free_at_, in_service);
+  if (config_.buffer_bytes != 0 && config_.rate.bytes_in(start - in_service) + bytes > config_.buffer_bytes) {
+    ++counters_.dropped_packets;
+    return admission;
+  }
+  serialise(bytes, now);  // later packets wait for it
+  first_free_at_ = start + latest_time_ + Nanos(latest_fraction_ == 0 ? 0 : 1);
+  admission.admitted = true;
+  admission.trim = trim;
+  admission.departure = first_free_at_;
+  counters_.trimmed_packets += trim ? 1 : 0;
+  ++counters_.sent_packets;
+  counters_.sent_bytes += bytes;
+  hold(packet, first_free_at_ + config_.delay);
   return admission;
 }
 

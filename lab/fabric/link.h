@@ -10,6 +10,11 @@
 //
 // ECN marking (ecn_marker.h) applies to ECN-capable packets only. Packets are dropped only if the buffer is full.
 //
+// With `trim_bytes`, a packet that finds the buffer full is trimmed to its first bytes instead of dropped, so that its
+// receiver learns of it at once. Trimmed packets have a queue of their own, which is served first. A packet in that
+// queue waits for the packet that is being sent, and takes its time from packets that enter the link later, but not
+// from those that already wait.
+//
 // Faults occur on the link, after the queue. So even a lost or damaged packet occupies the link for its serialisation
 // time.
 #pragma once
@@ -38,6 +43,12 @@ struct FaultConfig {
   [[nodiscard]] bool any() const { return loss > 0 || duplication > 0 || corruption > 0 || reordering > 0; }
 };
 
+/// From time `at` on, a link has another rate. Packets that are in its queue keep their departure times.
+struct RateChange {
+  Nanos at;
+  Rate rate;  ///< as LinkConfig::rate; 0: the link is down, and loses all packets
+};
+
 struct LinkConfig {
   Rate rate;                     ///< rate of the link, 8 bps to 1000 Tbps
   Nanos delay;                   ///< one-way delay, 0 to 1000 s
@@ -45,13 +56,18 @@ struct LinkConfig {
   EcnConfig ecn;
   FaultConfig faults;
   std::uint64_t seed = 1;  ///< seed of two independent random streams, one for marking and one for faults
+  /// Bytes of a packet, with all headers, that are sent on if the buffer is full; 0: such packets are dropped. The
+  /// queue of trimmed packets holds `buffer_bytes`, too.
+  std::uint32_t trim_bytes = 0;
+  std::vector<RateChange> changes{};  ///< in the order of time
 };
 
 /// Counters since the link was created. Each offered packet is either dropped or sent. The number of packets that have
 /// arrived at the far end or are on their way is sent + duplicated - lost.
 struct LinkCounters {
   std::uint64_t offered_packets = 0;
-  std::uint64_t dropped_packets = 0;  ///< packets dropped because the buffer was full
+  std::uint64_t dropped_packets = 0;  ///< packets dropped because the buffer was full or the link was down
+  std::uint64_t trimmed_packets = 0;  ///< packets trimmed because the buffer was full; part of sent_packets
   std::uint64_t marked_packets = 0;
   /// Packets that entered the queue, including packets that a fault then lost; without duplicates.
   std::uint64_t sent_packets = 0;
@@ -83,6 +99,7 @@ class Link {
     bool admitted = false;
     bool lost = false;  ///< whether a fault lost the packet after it was sent; if true, `admitted` is false
     bool mark = false;  ///< the caller must set CE in the packet
+    bool trim = false;  ///< the caller must shorten the packet to LinkConfig::trim_bytes, with all headers
     /// The caller must copy the packet, before it corrupts the packet, and pass the copy to offer_copy().
     bool duplicate = false;
     bool corrupt = false;            ///< the caller must flip the bits of the packet that `corrupt_bits` selects
@@ -99,8 +116,8 @@ class Link {
   explicit Link(const LinkConfig& config);
 
   /// Offers a packet at time `now`, which is 0 or later and must not decrease between calls. `bytes` is the length on
-  /// the wire, above 0.
-  Admission offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now);
+  /// the wire, above 0. `is_trimmed`: whether an earlier link has trimmed the packet.
+  Admission offer(Handle packet, std::uint32_t bytes, bool ecn_capable, Nanos now, bool is_trimmed = false);
   /// Adds the copy that Admission::duplicate of the last offer() requested. The copy arrives directly after the
   /// original packet, and uses neither buffer nor time on the link.
   void offer_copy(Handle packet);
@@ -178,6 +195,8 @@ class Link {
       waiting_.pop();
     }
   }
+  void change_rate(Nanos now);
+  Admission offer_first(Handle packet, std::uint32_t bytes, bool trim, Nanos now);
   Nanos serialise(std::uint32_t bytes, Nanos now);
   bool apply_faults(Admission& admission, Nanos& at);
   void hold(Handle packet, Nanos at);
@@ -192,6 +211,7 @@ class Link {
   // The link is free at free_at_ + free_fraction_ / rate nanoseconds.
   Nanos free_at_;
   std::uint64_t free_fraction_ = 0;
+  Nanos first_free_at_;  // when the queue of trimmed packets has been sent
   // Serialisation time of a packet of latest_bytes_ bytes, in nanoseconds plus a fraction. It is stored because
   // consecutive packets often have equal sizes, and the division is the most expensive part of offer().
   std::uint32_t latest_bytes_ = 0;
@@ -199,11 +219,15 @@ class Link {
   std::uint64_t latest_fraction_ = 0;
 
   LinkCounters counters_;
-  std::vector<Held> held_;  // packets that a reordering fault delays, as a min-heap by arrival time
+  // Packets that a reordering fault delays, and trimmed packets, as a min-heap by arrival time.
+  std::vector<Held> held_;
   std::uint64_t held_order_ = 0;
   Nanos newest_at_;  // arrival time of the last offered packet, at which its copy also arrives
   bool newest_held_ = false;
   bool faulty_ = false;
+  bool is_down_ = false;
+  std::size_t next_change_ = 0;  // index in LinkConfig::changes
+  Nanos next_change_at_ = Nanos::never();
   EcnMarker marker_;
   Random fault_random_;
   LinkConfig config_;

@@ -65,6 +65,8 @@ void check(const SwitchedNetworkConfig& config) {
                                  bytes_to_text(config.buffer_bytes), config.mtu + kEthernetBytes));
   if (config.classes < 1 || config.classes > PriorityLink::kMaxClasses)
     throw InputError(fmt::format("a port has {} classes; give 1 to {}", config.classes, PriorityLink::kMaxClasses));
+  if (config.trim_bytes != 0 && (config.classes > 1 || config.memory.bytes > 0))
+    throw InputError("ports with priority classes or shared memory don't trim packets; leave trim out");
   if (config.memory.pfc.enabled) check_memory(config);
 }
 

@@ -34,14 +34,22 @@ struct MachineModel {
   [[nodiscard]] bool on() const { return host.on() || network_switch.on(); }
 };
 
+/// A change of the rate of a topology's link.
+struct LinkFault {
+  Topology::Link link = 0;
+  RateChange change;
+};
+
 struct SwitchedNetworkConfig {
   /// Nodes and links with their rates and delays. Each host has exactly one link in each direction.
   std::shared_ptr<const Topology> topology;
   Bytes buffer_bytes = 1'000'000;  ///< buffer of each port of a switch; 0: unlimited
+  std::uint32_t trim_bytes = 0;    ///< LinkConfig::trim_bytes of each port of a switch
   EcnConfig ecn;                   ///< ECN marking at each port of a switch
-  std::uint32_t mtu = 1500;        ///< maximum size of an IP packet in bytes, 576 to 9000
-  std::uint64_t seed = 1;          ///< seed of flow hashing and of marking
-  std::uint32_t classes = 1;       ///< number of priority queues at each port, 1 to 8
+  std::vector<LinkFault> faults{};
+  std::uint32_t mtu = 1500;   ///< maximum size of an IP packet in bytes, 576 to 9000
+  std::uint64_t seed = 1;     ///< seed of flow hashing and of marking
+  std::uint32_t classes = 1;  ///< number of priority queues at each port, 1 to 8
   /// Shared memory of each switch, in place of buffer_bytes. Unused if `bytes` is 0. With PFC, the memory must hold
   /// xoff bytes and the headroom for each class of each incoming link, so that no packet is dropped.
   SwitchMemoryConfig memory;

@@ -366,7 +366,9 @@ Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
     return {};
   }
   const auto admission = state.link.offer(std::bit_cast<fabric::Link::Handle>(packet), packet->wire_bytes,
-                                          packet->ecn != Ecn::not_ect, at);
+                                          packet->ecn != Ecn::not_ect, at, packet->trimmed);
+  if (admission.trim) [[unlikely]]
+    trim(packet, state.link.config().trim_bytes);
   if (state.meter != nullptr && (admission.admitted || admission.lost)) count(state, packet, admission.departure);
   if (!admission.admitted) {
     pool_.free(packet);
@@ -377,6 +379,14 @@ Nanos Network::launch(LinkId id, Packet* packet, LinkId from, Nanos at) {
   if (admission.corrupt) flip(packet, admission.corrupt_bits);
   schedule(id);
   return admission.departure;
+}
+
+/// Shortens a packet to `bytes` on the wire.
+void Network::trim(Packet* packet, std::uint32_t bytes) {
+  packet->trimmed = true;
+  packet->wire_bytes = bytes;
+  packet->virtual_bytes = 0;
+  packet->length = static_cast<std::uint16_t>(std::min<std::uint32_t>(packet->length, bytes - kOverheadBytes));
 }
 
 /// Counts a packet, which leaves the queue at `departure`, in the meter of the link.
@@ -626,7 +636,7 @@ std::size_t Network::send(Host& host, std::span<const TxPacket> packets) {
     packet->wire_bytes = static_cast<std::uint32_t>(length) + kOverheadBytes;
     packet->virtual_bytes = is_virtual ? static_cast<std::uint32_t>(out.payload.size()) : 0;
     packet->ecn = out.ecn;
-    packet->corrupted = false;
+    packet->corrupted = packet->trimmed = false;
     packet->priority = out.priority;
     packet->path = out.path;
     packet->hops = 0;
@@ -662,6 +672,7 @@ std::size_t Network::receive(Host& host, std::span<RxPacket> out) {
     in.ecn = packet->ecn;
     in.priority = packet->priority;
     in.hops = packet->hops;
+    in.is_trimmed = packet->trimmed;
     last = packet;
   }
   if (last == nullptr) return 0;

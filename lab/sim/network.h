@@ -321,6 +321,7 @@ class Network {
   void deliver_by_class(LinkId id);
   void transmit(LinkId id);
   static void count(LinkState& state, Packet* packet, Nanos departure);
+  static void trim(Packet* packet, std::uint32_t bytes);
   [[nodiscard]] LinkId pick(const LinkGroup& group, Packet* packet) const;
   std::size_t transmit_queue(Host& host);
   Nanos time_of_free_place(Host& host);

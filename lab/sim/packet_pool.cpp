@@ -40,6 +40,8 @@ Packet* PacketPool::copy(Packet* original) {
   twin->corrupted = original->corrupted;
   twin->priority = original->priority;
   twin->hops = original->hops;
+  twin->path = original->path;
+  twin->trimmed = original->trimmed;
   std::memcpy(twin->data(), original->data(), original->length);
   return twin;
 }

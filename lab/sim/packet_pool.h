@@ -26,8 +26,9 @@ struct Packet {
   std::uint32_t virtual_bytes = 0;
   std::uint16_t length = 0;  ///< number of real bytes that follow in memory
   Ecn ecn = Ecn::not_ect;
-  bool large = false;      ///< whether the packet is in a large slot
-  bool corrupted = false;  ///< whether a fault has flipped bits, so that the contents must not be trusted
+  bool large : 1 = false;      ///< whether the packet is in a large slot
+  bool corrupted : 1 = false;  ///< whether a fault has flipped bits, so that the contents must not be trusted
+  bool trimmed : 1 = false;    ///< whether a link has removed the end of the packet
   std::uint8_t priority = 0;
   std::uint8_t hops = 0;  ///< number of switches that have forwarded the packet
   std::uint8_t path = 0;  ///< TxPacket::path

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "mltcp/base/error.h"
 #include "mltcp/base/random.h"
 
@@ -67,7 +69,13 @@ void SwitchedNetwork::add(LinkId number) {
   // The queue of a host's link is unlimited in bytes, because the transmit queues of the host's ports limit it in
   // packets.
   link.buffer_bytes = from_switch && config.memory.bytes == 0 ? config.buffer_bytes : 0;
-  if (from_switch) link.ecn = config.ecn;
+  if (from_switch) {
+    link.ecn = config.ecn;
+    link.trim_bytes = config.trim_bytes;
+  }
+  for (const fabric::LinkFault& fault : config.faults)
+    if (fault.link == number) link.changes.push_back(fault.change);
+  std::ranges::stable_sort(link.changes, {}, &fabric::RateChange::at);
   // Each link has a separate random stream for marking.
   link.seed = Random::stream(config.seed, kFirstLinkStream + number).next();
   const bool by_class = config.classes > 1 || (from_switch ? config.memory.bytes > 0 : config.memory.pfc.enabled);

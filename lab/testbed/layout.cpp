@@ -59,6 +59,8 @@ void add_switches(TestbedLayout& layout, const Experiment& experiment) {
   const Topology& topology = *config.topology;
   if (config.memory.bytes > 0)
     refuse(experiment, "the ports of a testbed's switch do not share memory; give buffer instead of shared_buffer");
+  if (config.trim_bytes > 0) refuse(experiment, "a testbed's switch does not trim packets; leave trim out");
+  if (!config.faults.empty()) refuse(experiment, "the links of a testbed have no faults; leave faults out");
   const std::vector<bool> needed = nodes_between(topology, layout.hosts);
   std::map<Node, std::size_t> numbers;
   for (Node node = topology.hosts(); node < topology.nodes(); ++node)

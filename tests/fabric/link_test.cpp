@@ -50,6 +50,71 @@ TEST(Link, offer__departs_after_serialisation_and_arrives_after_delay) {
   EXPECT_FALSE(link.pop(Nanos::never()).has_value());
 }
 
+TEST(Link, trim__full_buffer_sends_the_beginning_of_a_packet_before_all_that_waits) {
+  LinkConfig config = gigabit();
+  config.buffer_bytes = 3000;
+  config.trim_bytes = 100;
+  Link link(config);
+  link.offer(1, 1500, false, 0_ns);
+  link.offer(2, 1500, false, 0_ns);
+  const auto third = link.offer(3, 1500, false, 1_us);
+  EXPECT_TRUE(third.admitted && third.trim);
+  EXPECT_EQ(third.departure, 12'800_ns) << "after the packet that is being sent";
+  const auto fourth = link.offer(4, 60, false, 1_us);
+  EXPECT_TRUE(fourth.admitted && !fourth.trim) << "it is short already";
+  EXPECT_EQ(fourth.departure, 13'280_ns);
+  const auto all = take_all(link);
+  std::vector<Link::Handle> order;
+  for (const auto& delivery : all) order.push_back(delivery.packet);
+  EXPECT_EQ(order, (std::vector<Link::Handle>{1, 3, 4, 2}));
+  EXPECT_EQ(link.free_at(), 25'280_ns) << "the link has sent all bytes";
+  EXPECT_EQ(link.counters().trimmed_packets, 1U);
+  EXPECT_EQ(link.counters().dropped_packets, 0U);
+  EXPECT_EQ(link.counters().sent_packets, 4U);
+}
+
+TEST(Link, trim__packets_trimmed_before_go_first_even_if_there_is_room) {
+  LinkConfig config = gigabit();
+  config.trim_bytes = 100;
+  Link link(config);
+  link.offer(1, 1500, false, 0_ns);
+  link.offer(2, 1500, false, 0_ns);
+  const auto trimmed = link.offer(3, 100, false, 0_ns, true);
+  EXPECT_FALSE(trimmed.trim);
+  EXPECT_EQ(trimmed.departure, 12'800_ns);
+}
+
+TEST(Link, trim__drops_when_the_queue_of_trimmed_packets_is_full_too) {
+  LinkConfig config = gigabit();
+  config.buffer_bytes = 1500;
+  config.trim_bytes = 100;
+  Link link(config);
+  for (Link::Handle i = 0; i < 17; ++i) link.offer(i, 1500, false, 0_ns);
+  EXPECT_EQ(link.counters().trimmed_packets, 15U);
+  EXPECT_EQ(link.counters().dropped_packets, 1U);
+  EXPECT_FALSE(link.offer(17, 1500, false, 0_ns).admitted);
+  EXPECT_TRUE(link.offer(18, 1500, false, 40_us).admitted);
+}
+
+TEST(Link, changes__set_the_rate_of_packets_offered_later) {
+  LinkConfig config = gigabit();
+  config.changes = {{20_us, Rate(100'000'000)}, {1_ms, Rate()}, {2_ms, Rate(1'000'000'000)}};
+  Link link(config);
+  EXPECT_EQ(link.offer(1, 1500, false, 19_us).departure, 31_us);
+  EXPECT_EQ(link.offer(2, 1500, false, 20_us).departure, 151_us) << "12 us more at a tenth of the rate";
+  EXPECT_FALSE(link.offer(3, 1500, false, 1_ms).admitted) << "the link is down";
+  EXPECT_EQ(link.counters().dropped_packets, 1U);
+  EXPECT_EQ(link.offer(4, 1500, false, 2_ms).departure, 2'012_us);
+}
+
+TEST(Link, changes__out_of_order_or_range_are_refused) {
+  LinkConfig config = gigabit();
+  config.changes = {{20_us, Rate(1)}};
+  EXPECT_THROW(Link{config}, InputError);
+  config.changes = {{20_us, Rate()}, {10_us, Rate()}};
+  EXPECT_THROW(Link{config}, InputError);
+}
+
 TEST(Link, offer__waits_for_predecessor) {
   Link link(gigabit());
   link.offer(1, 1000, false, 0_ns);

@@ -81,6 +81,8 @@ bool same(const Packet::Part& a, const Packet::Part& b) {
       return a.frame.close == b.frame.close;
     case wire::FrameType::ping:
       return true;
+    case wire::FrameType::trimmed:
+      return a.frame.trimmed.largest == b.frame.trimmed.largest && a.frame.trimmed.map == b.frame.trimmed.map;
     case wire::FrameType::padding:
       return a.frame.padding == b.frame.padding;
     case wire::FrameType::retry:
@@ -122,6 +124,8 @@ void write(const Packet::Part& part, wire::Writer& writer) {
       return writer.close(part.frame.close);
     case wire::FrameType::ping:
       return writer.ping();
+    case wire::FrameType::trimmed:
+      return writer.trimmed(part.frame.trimmed);
     case wire::FrameType::padding:
       return writer.padding(part.frame.padding);
     case wire::FrameType::retry:

@@ -63,9 +63,10 @@ struct Parsed {
   }
 };
 
-/// What the network does with a packet: drops it, duplicates it, delays it, or changes its ECN field.
+/// What the network does with a packet: drops, trims, duplicates or delays it, or changes its ECN field.
 struct Fate {
   bool drop = false;
+  bool trim = false;  ///< only the first 48 bytes of the UDP payload arrive
   int copies = 1;
   Nanos extra_delay;
   std::optional<Ecn> ecn;
@@ -116,6 +117,7 @@ class TestHost final : public PacketIo {
       const Arrived& packet = lent_.back();
       out[count] = {packet.source, packet.bytes, packet.virtual_bytes, packet.ecn};
       if (packet.kept != nullptr) out[count].tail = packet.kept->bytes();
+      out[count].is_trimmed = packet.is_trimmed;
     }
     return count;
   }
@@ -143,6 +145,7 @@ class TestHost final : public PacketIo {
     std::uint32_t virtual_bytes = 0;
     Ecn ecn = Ecn::not_ect;
     std::shared_ptr<const KeptPayload> kept = nullptr;  ///< payload that follows `bytes`
+    bool is_trimmed = false;
   };
   std::deque<Arrived> arrived;
 
@@ -356,6 +359,12 @@ class TestNetwork {
       departure = free_at;
     }
     if (decided.drop || to == hosts_.size()) return;
+    if (decided.trim) {
+      copy.is_trimmed = true;
+      copy.bytes.resize(std::min<std::size_t>(copy.bytes.size(), wire::kHeaderBytes + wire::kDataFrameBytes));
+      copy.kept = nullptr;
+      copy.virtual_bytes = 0;
+    }
     if (decided.ecn && copy.ecn != Ecn::not_ect) copy.ecn = *decided.ecn;
     for (int i = 0; i < decided.copies; ++i)
       flying_.emplace(std::pair(departure + delay_ + decided.extra_delay, launched_++), std::pair(to, copy));

@@ -102,6 +102,7 @@ std::vector<std::pair<std::string, ByteVector>> sample_packets() {
   add("ack of many", [](Writer& w) { w.ack(sample_ack(kMaxAckRanges)); });
   add("credit", [](Writer& w) { w.credit({.messages = 0xDEADBEEF}); });
   add("ping", [](Writer& w) { w.ping(); });
+  add("trimmed", [](Writer& w) { w.trimmed({9, 5}); });
   add("padding", [](Writer& w) { w.padding(9); });
   add("connect", [](Writer& w) {
     w.connect({.max_packet = 1472, .source_connection = 5, .credit = 6, .tag = 0x8877665544332211});

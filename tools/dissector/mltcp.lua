@@ -1,4 +1,4 @@
--- Dissector of MLTCP packets for Wireshark and tshark: every field of the header and of all frames of version 4, as
+-- Dissector of MLTCP packets for Wireshark and tshark: every field of the header and of all frames of version 5, as
 -- transport/wire.h describes them. Load it with "-X lua_script:mltcp.lua", or from Wireshark's folder of Lua plug-ins.
 --
 -- Packets are recognised by their content, on any UDP port; those on the ports of the preferences are not tested.
@@ -96,6 +96,9 @@ local f = {
   paths = ProtoField.uint8("mltcp.paths", "Path values of the sender's packets less 1"),
 
   cookie = ProtoField.uint64("mltcp.cookie", "Cookie", base.HEX),
+  trimmed_reserved = ProtoField.uint24("mltcp.trimmed.reserved", "Reserved", base.HEX),
+  trimmed_largest = ProtoField.uint64("mltcp.trimmed.largest", "Largest packet number"),
+  trimmed_map = ProtoField.uint64("mltcp.trimmed.map", "Trimmed packets (bit n: the largest number less n)", base.HEX),
   padding_length = ProtoField.uint16("mltcp.padding.length", "Length"),
   padding_bytes = ProtoField.bytes("mltcp.padding.bytes", "Bytes without meaning"),
 
@@ -346,6 +349,19 @@ local function reset_frame(walk)
   return true
 end
 
+local function trimmed_frame(walk)
+  if not walk:has(20) then return false end
+  local largest = walk.tvb(walk.at + 4, 8):le_uint64()
+  local text = "TRIMMED up to " .. tostring(largest)
+  local tree = frame_tree(walk, text, 20)
+  tree:add_le(f.trimmed_reserved, walk.tvb(walk.at + 1, 3))
+  tree:add_le(f.trimmed_largest, walk.tvb(walk.at + 4, 8))
+  tree:add_le(f.trimmed_map, walk.tvb(walk.at + 12, 8))
+  walk:tell(text)
+  walk.at = walk.at + 20
+  return true
+end
+
 local function padding_frame(walk)
   if not walk:has(4) then return false end
   local length = walk.tvb(walk.at + 2, 2):le_uint()
@@ -370,6 +386,7 @@ local frame_dissectors = {
   [9] = function(walk) return cookie_frame(walk, "TOKEN") end,
   [10] = reset_frame,
   [12] = padding_frame,
+  [13] = trimmed_frame,
 }
 
 -- ---- a packet ---------------------------------------------------------------------------------------------------------

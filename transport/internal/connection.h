@@ -137,6 +137,8 @@ class alignas(64) Connection {
   /// or was opened with its keys, or is the CONNECT that created the connection, possibly repeated. `reader` is at the
   /// first frame.
   void on_packet(const wire::Header& header, wire::Reader& reader, const RxPacket& packet, Nanos now);
+  /// Processes a packet of which a switch has removed the end. The packet is not sealed, and has the connection's tag.
+  void on_trimmed_packet(const wire::Header& header);
   /// Runs loss detection and congestion control. Call this function after the last packet of a burst.
   void end_of_batch(Nanos now);
   void on_timer(Nanos now);
@@ -317,6 +319,9 @@ class alignas(64) Connection {
   [[gnu::cold]] void on_lost_chunk(const Chunk& chunk, Nanos now);
   void on_probe_timeout(Nanos now);
   void on_congestion(cc::CongestionEvent::Cause cause, Nanos now);
+  void on_trimmed(const wire::TrimmedFrame& frame, Nanos now);
+  /// Tells the congestion controller of losses. Returns whether nothing was delivered for several probe timeouts.
+  bool respond(const SentPackets::Losses& losses, std::uint32_t ce_packets, Nanos now);
   void add_gain(cc::AckSample& sample, const JobState& job) const;
   void update_pacing();
 
@@ -491,6 +496,7 @@ class alignas(64) Connection {
   bool has_paths_ : 1 = false;             ///< paths_ is not null
   bool peer_has_paths_ : 1 = false;        ///< the peer's packets have several path values
   bool own_has_paths_ : 1 = false;         ///< the packets of this end have several path values
+  bool has_trimmed_ : 1 = false;           ///< the next ACK reports trimmed_
 
   // Cache line 2.
   alignas(kLine) ReceivedPackets received_;
@@ -554,7 +560,8 @@ class alignas(64) Connection {
   std::unique_ptr<Paths> paths_;      ///< null if the packets of both ends have one path value
   ConnectionCounters stats_;
   PathMtu mtu_;
-  Nanos long_lost_since_;  ///< time of the latest SentPackets::note_long_lost()
+  wire::TrimmedFrame trimmed_;  ///< trimmed packets that the peer does not know of yet
+  Nanos long_lost_since_;       ///< time of the latest SentPackets::note_long_lost()
 };
 
 // Guards the layout above. Every part begins at a cache line, so one member too many adds a line.

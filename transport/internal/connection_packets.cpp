@@ -122,6 +122,21 @@ void Connection::on_packet(const wire::Header& header, wire::Reader& reader, con
                     *config_, now);
 }
 
+void Connection::on_trimmed_packet(const wire::Header& header) {
+  if (is_sealed_ || version_ < wire::kVersionWithTrimming || state_ == State::connecting) return;
+  const std::uint64_t number = wire::widen(static_cast<std::uint32_t>(header.packet_number), received_.next());
+  if (!received_.believable(number) || received_.contains(number)) return;
+  constexpr std::uint64_t bits = 64;
+  if (!has_trimmed_ || number >= trimmed_.largest) {
+    const std::uint64_t shift = has_trimmed_ ? number - trimmed_.largest : bits;
+    trimmed_ = {number, (shift < bits ? trimmed_.map << shift : 0) | 1};
+  } else if (trimmed_.largest - number < bits) {
+    trimmed_.map |= std::uint64_t{1} << (trimmed_.largest - number);
+  }
+  has_trimmed_ = true;
+  received_.owe_ack_now();
+}
+
 bool Connection::take_frames(wire::Reader& reader, const wire::Header& header, Arrival& arrival, Nanos now) {
   wire::Frame& frame = *links_->frame;
   while (!arrival.refused && state_ != State::dead && reader.next(frame)) {
@@ -274,6 +289,10 @@ bool Connection::on_control(const wire::Frame& frame, const wire::Header& header
         ++links_->stats->malformed_packets;
       drop_unsendable();
       maybe_close();
+      break;
+    case wire::FrameType::trimmed:
+      arrival.eliciting = false;
+      if (state_ != State::connecting) on_trimmed(frame.trimmed, now);
       break;
     case wire::FrameType::ping:
       arrival.question = true;
@@ -605,6 +624,14 @@ void Connection::update_pacing() {
   pacer_.set(rate, Bytes{kPacingBurstPackets} * max_packet_, quantum);
 }
 
+void Connection::on_trimmed(const wire::TrimmedFrame& frame, Nanos now) {
+  const SentPackets::Losses losses =
+      sent_.on_trimmed(frame, own_paths(), [&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
+  if (losses.packets == 0) return;
+  sent_.on_progress(now);
+  respond(losses, 0, now);
+}
+
 bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
   const SentPackets::Losses losses =
       sent_.detect_losses(*config_, own_paths(), now, [&](const Chunk& chunk) { on_lost_chunk(chunk, now); });
@@ -613,12 +640,17 @@ bool Connection::detect_losses(Nanos now, std::uint32_t ce_packets) {
   if (losses.packets == 0) return false;
   if (sent_.long_lost() >= kSuspiciousLosses) [[unlikely]]
     check_size(now);
-  const bool congestion = controller_.is_congestion({.now = now,
-                                                     .packets = losses.packets,
-                                                     .ce_packets = ce_packets,
-                                                     .smoothed_rtt = sent_.rtt().smoothed(),
-                                                     .min_rtt = sent_.rtt().minimum(),
-                                                     .ecn_works = config_->ecn && ecn_.works()});
+  return respond(losses, ce_packets, now);
+}
+
+bool Connection::respond(const SentPackets::Losses& losses, std::uint32_t ce_packets, Nanos now) {
+  const bool congestion =
+      losses.by_paths < losses.packets && controller_.is_congestion({.now = now,
+                                                                     .packets = losses.packets - losses.by_paths,
+                                                                     .ce_packets = ce_packets,
+                                                                     .smoothed_rtt = sent_.rtt().smoothed(),
+                                                                     .min_rtt = sent_.rtt().minimum(),
+                                                                     .ecn_works = config_->ecn && ecn_.works()});
   const SentPackets::Verdict verdict = sent_.judge(losses, congestion, *config_);
   if (verdict.congestion) on_congestion(cc::CongestionEvent::Cause::loss, now);
   if (verdict.persistent) {
@@ -706,6 +738,10 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
   // received so far, because data that arrives later is refused.
   const bool closes = due_.close;
   write_control(draft, with_data);
+  if (has_trimmed_ && draft.writer.free_bytes() >= wire::kTrimmedFrameBytes) [[unlikely]] {
+    draft.writer.trimmed(trimmed_);
+    has_trimmed_ = false;
+  }
   if ((received_.owes_ack() || (closes && !aborted_)) && state_ != State::connecting)
     write_ack(draft.writer, closes ? wire::kCloseFrameBytes : 0, withheld, now);
   if (closes) write_close(draft);
@@ -757,7 +793,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
 // some probes have this value.
 std::uint8_t Connection::choose_path(bool eliciting) {
   if (is_half_open_ || (sent_.probe_timeouts() % 2 == 1)) return 0;
-  return eliciting ? paths_->next(sent_.in_flight_packets() == 0) : paths_->next_unacknowledged();
+  return eliciting ? paths_->next(sent_.next_number(), sent_.in_flight_packets()) : paths_->next_unacknowledged();
 }
 
 // If the peer is not trusted (check_peer), the acknowledgement delay that it reports is not used. So an acknowledgement

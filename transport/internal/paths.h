@@ -4,9 +4,14 @@
 // Packets with one value stay in order. So a packet is lost if a later packet with the same value has been
 // acknowledged. Packets with different values overtake each other, which says nothing about losses.
 //
+// A value is *late* if its latest packet has not been acknowledged, although much later packets with other values have.
+// No more packets have this value until that packet is acknowledged or lost. So a path that is much slower than the
+// others, or has failed, holds one packet of each of its values.
+//
 // A value is *retired* when several of its packets in a row were lost, for example because a switch on its path has
 // failed. Now and then one packet probes a retired value, which is used again once such a packet is acknowledged. The
-// distance between two probes doubles with each probe that is lost.
+// distance between two probes doubles with each probe that is lost. Losses of retired values are no sign of congestion,
+// unless most values are retired.
 //
 // A connection with one value has no object of this class.
 #pragma once
@@ -30,14 +35,16 @@ class Paths {
   // Sending.
 
   [[nodiscard]] bool judges_by_delay() const { return by_delay_; }
-  /// Returns the path value of the next packet with data. `begins_burst`: whether nothing is in flight.
-  std::uint8_t next(bool begins_burst);
+  /// Returns the path value of the next packet with data, which has this number. `in_flight`: packets in flight.
+  std::uint8_t next(std::uint64_t number, std::uint32_t in_flight);
   /// Returns the path value of a packet that will not be acknowledged.
   std::uint8_t next_unacknowledged() { return static_cast<std::uint8_t>(++unacknowledged_ % values_.size()); }
   /// Records that packet `number` with this value was acknowledged, and whether it arrived with a congestion mark.
   void on_acked(std::uint8_t path, std::uint64_t number, bool is_marked);
-  /// Records that a packet with this value was lost.
-  void on_lost(std::uint8_t path);
+  /// Records that a packet with this value was lost. Returns whether its path, and not congestion, is the cause.
+  bool on_lost(std::uint8_t path);
+  /// Records that a switch trimmed a packet with this value: its queue is full, but the path carries packets.
+  void on_trimmed(std::uint8_t path) { balancer_->on_acked(values_, path, true); }
   /// Records that a packet arrived after it was declared lost. `was_overtaken`: because of is_overtaken().
   void on_late(bool was_overtaken) { keeps_order_ = keeps_order_ && !was_overtaken; }
   /// Returns whether a later packet with the same value has been acknowledged. Always false if a path has been seen
@@ -63,12 +70,23 @@ class Paths {
   [[nodiscard]] std::uint64_t marks() const { return marks_; }
 
  private:
+  std::uint8_t choose(std::uint32_t in_flight);
+  [[nodiscard]] bool is_late(const PathValue& value, std::uint32_t in_flight) const {
+    constexpr std::uint32_t min = 8;
+    const auto beyond = [](std::uint64_t a, std::uint32_t b) {
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - b);
+    };
+    return beyond(value.largest_acked, value.latest) < 0 &&
+           beyond(largest_acked_, value.latest) > static_cast<std::int32_t>(min + in_flight / 2);
+  }
+
   // Packets between two probes of retired values.
   static constexpr std::uint32_t kMinBetweenProbes = 16;
   static constexpr std::uint32_t kMaxBetweenProbes = 1024;
 
   std::unique_ptr<Balancer> balancer_;
   std::vector<PathValue> values_;
+  std::uint64_t largest_acked_ = 0;  ///< of all values
   std::uint64_t marks_ = 0;
   std::uint32_t retired_ = 0;
   std::uint32_t between_probes_ = kMinBetweenProbes;

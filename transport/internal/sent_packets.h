@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -65,8 +66,9 @@ class SentPackets {
   /// Packets that were found to be lost.
   struct Losses {
     std::uint32_t packets = 0;
-    std::uint64_t first = 0;    ///< number of the first lost packet
-    std::uint64_t largest = 0;  ///< number of the last lost packet
+    std::uint32_t by_paths = 0;  ///< packets lost because their paths carry none
+    std::uint64_t first = 0;     ///< number of the first lost packet
+    std::uint64_t largest = 0;   ///< number of the last lost packet
     /// Longest time between the sending of two lost packets with no acknowledged packet in between.
     Nanos longest_run;
     Bytes in_flight_before = 0;
@@ -296,6 +298,9 @@ class SentPackets {
   /// as in on_ack().
   template <typename OnLost>
   Losses detect_losses(const ConnectionConfig& config, Paths* paths, Nanos now, OnLost on_lost);
+  /// Declares packets lost that `frame` reports. Call judge() next if there are any. `paths` as in on_ack().
+  template <typename OnLost>
+  Losses on_trimmed(const wire::TrimmedFrame& frame, Paths* paths, OnLost on_lost);
   struct Verdict {
     bool congestion = false;  ///< first loss in its round trip: the congestion controller must respond
     bool persistent = false;  ///< nothing was delivered for three probe timeouts (RFC 9002 section 7.6)
@@ -458,8 +463,11 @@ class SentPackets {
   /// Returns the time after which a packet counts as lost if a later packet has been acknowledged. `is_spread`: whether
   /// packets take several paths, whose round trips differ.
   [[nodiscard]] Nanos loss_delay(const ConnectionConfig& config, bool is_spread) const {
-    const Nanos delay = rtt_.loss_delay(config.timer_granularity, reordering_window());
-    return is_spread ? std::max(delay, rtt_.smoothed() + rtt_.variation() * 4) : delay;
+    if (!is_spread) [[likely]]
+      return rtt_.loss_delay(config.timer_granularity, reordering_window());
+    // A path that has failed must be noticed within few round trips. Acknowledgements on other paths show the time, so
+    // the granularity of timers does not matter.
+    return std::max(rtt_.loss_delay(Nanos(), reordering_window()), rtt_.smoothed() * 2 + rtt_.variation() * 4);
   }
   /// Returns the maximum time from sending a packet to its late acknowledgement.
   [[nodiscard]] Nanos longest_wait(const ConnectionConfig& config) const {
@@ -472,8 +480,9 @@ class SentPackets {
     reorders_ = true;
   }
   void pass_over_lost(const ConnectionConfig& config, Nanos now);
+  /// `says_path_drops`: whether the loss may mean that the path does not carry packets of this size.
   template <typename OnLost>
-  void mark_lost(Packet& packet, OnLost& on_lost) {
+  void mark_lost(Packet& packet, OnLost& on_lost, bool says_path_drops = true) {
     packet.state = State::lost;
     in_flight_ -= packet.bytes;
     --in_flight_packets_;
@@ -483,7 +492,7 @@ class SentPackets {
       lost_total_ += packet.bytes;
       has_losses_ = true;
     }
-    if (packet.bytes > wire::kSmallestPacket) count_long_lost(packet.bytes);
+    if (packet.bytes > wire::kSmallestPacket && says_path_drops) count_long_lost(packet.bytes);
     for_chunks(packet, on_lost);
   }
   void count_long_lost(std::uint16_t bytes) {
@@ -713,6 +722,24 @@ void SentPackets::on_late_ack(std::uint64_t number, Nanos now, OnAcked& on_acked
 }
 
 template <typename OnLost>
+SentPackets::Losses SentPackets::on_trimmed(const wire::TrimmedFrame& frame, Paths* paths, OnLost on_lost) {
+  Losses losses;
+  losses.in_flight_before = in_flight_;
+  for (std::uint64_t map = frame.map; map != 0; map &= ~std::bit_floor(map)) {
+    const auto below = static_cast<std::uint64_t>(std::bit_width(map) - 1);
+    if (below > frame.largest) continue;
+    const std::uint64_t number = frame.largest - below;
+    if (number >= packets_.end() || !is_in_flight(number)) continue;
+    Packet& packet = packets_[number];
+    if (paths != nullptr && packet.bytes > 0) paths->on_trimmed(packet.path);
+    if (packet.bytes > 0 && losses.packets++ == 0) losses.first = number;
+    losses.largest = number;
+    mark_lost(packet, on_lost, false);
+  }
+  return losses;
+}
+
+template <typename OnLost>
 SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, Paths* paths, Nanos now,
                                                OnLost on_lost) {
   loss_time_ = Nanos::never();
@@ -740,7 +767,7 @@ SentPackets::Losses SentPackets::detect_losses(const ConnectionConfig& config, P
     }
     if (paths != nullptr && packet.bytes > 0) [[unlikely]] {
       packet.was_overtaken = overtaken && packet.sent > late ? 1 : 0;
-      paths->on_lost(packet.path);
+      if (paths->on_lost(packet.path)) ++losses.by_paths;
     }
     if (packet.bytes == 0) [[unlikely]] {
       mark_lost(packet, on_lost);

@@ -588,8 +588,43 @@ void ShardCore::prefetch(std::span<const ConnectionId> ids) const {
   });
 }
 
+// Nothing shows who has sent a sealed packet without its end. So its sender detects the loss as usual.
+void ShardCore::on_trimmed(const RxPacket& packet) {
+  wire::Header header;
+  if (wire::is_sealed(packet.bytes)) {
+    ++stats_.trimmed_packets;
+    return;
+  }
+  if (const wire::ParseError error = wire::Reader::trimmed_header(packet.bytes, header);
+      error != wire::ParseError::none) {
+    count(error);
+    return;
+  }
+  const std::uint32_t index = index_of(header.connection);
+  if (index >= slots_.size() || slots_[index].id != header.connection || slots_[index].connection == nullptr) {
+    ++stats_.unknown_connection;
+    return;
+  }
+  Connection& connection = *slots_[index].connection;
+  if (slots_[index].tag != header.tag) {
+    ++stats_.forged_packets;
+    return;
+  }
+  if (connection.is_over() || !connection.may_come_from(packet.source)) {
+    ++stats_.unknown_connection;
+    return;
+  }
+  ++stats_.trimmed_packets;
+  connection.on_trimmed_packet(header);
+  activate(connection);
+}
+
 void ShardCore::on_packet(const RxPacket& packet, Nanos now) {
   ++stats_.packets_received;
+  if (packet.is_trimmed) [[unlikely]] {
+    on_trimmed(packet);
+    return;
+  }
   if (wire::is_sealed(packet.bytes)) [[unlikely]] {
     on_sealed(packet, now);
     return;

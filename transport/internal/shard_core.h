@@ -143,6 +143,7 @@ class ShardCore {
   void receive_bursts(Nanos now, bool& more);
   void prefetch_burst(std::span<const RxPacket> packets);
   void on_packet(const RxPacket& packet, Nanos now);
+  void on_trimmed(const RxPacket& packet);
   void deliver(Connection& connection, const RxPacket& packet, const wire::Header& header, wire::Reader& reader,
                Nanos now);
   /// Enters a connection into by_peer_. The peer's id is known from a packet with the connection's tag or key.

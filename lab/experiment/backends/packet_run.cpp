@@ -62,6 +62,7 @@ std::unique_ptr<JobNetwork> make_network(const Experiment& experiment, const Run
   }
   fabric::SwitchedNetworkConfig network = *experiment.topology;
   network.classes = classes;
+  if (!plan.has_faults) network.faults.clear();
   return factory.make(network, placements_of(experiment, plan), plan.usage_bin);
 }
 

@@ -31,8 +31,9 @@ struct RunPlan {
   /// The phase plan of each job, by index in `jobs`, relative to the experiment's time 0. An empty vector means that no
   /// job has a plan.
   std::vector<std::optional<PhasePlan>> slots;
-  bool metered = true;  ///< at flow level: whether to record each job's use of links over time
-  Nanos usage_bin;      ///< initial bin width of the links' usage meters; 0 selects the network's default
+  bool has_faults = true;  ///< whether the faults of the topology's links occur
+  bool metered = true;     ///< at flow level: whether to record each job's use of links over time
+  Nanos usage_bin;         ///< initial bin width of the links' usage meters; 0 selects the network's default
   /// Called before the jobs start, and then every `slice`, between calls of LiveRun::run(). `running` is in the order
   /// of `jobs`. Datapath "hosts" ignores `slice` and uses kSlice.
   std::function<void(std::span<RunningJob* const> running, Nanos epoch, Nanos now)> between;

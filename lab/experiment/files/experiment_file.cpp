@@ -240,6 +240,9 @@ class Reader final : public SettingsReader {
            fmt::format("datapath {} has no {}", experiment.datapath, cause), "leave the key out, or use datapath sim");
     };
     if (experiment.bottleneck.faults.any()) refuse("bottleneck", "faults", "packets for faults to act on");
+    if (experiment.topology && !experiment.topology->faults.empty())
+      refuse("topology", "faults", "packets for faults to act on");
+    if (experiment.topology && experiment.topology->trim_bytes > 0) refuse("topology", "trim", "packets to trim");
     if (experiment.mltcp.scale_decrease) refuse("mltcp", "decrease", "congestion windows to decrease");
     if (experiment.mltcp.learn_iterations) refuse("mltcp", "iterations", "traffic to learn iterations from");
   }

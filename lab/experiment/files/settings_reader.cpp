@@ -16,11 +16,14 @@
 #include "mltcp/lab/workload/replay_choice.h"
 #include "mltcp/lab/workload/traces/read_traces.h"
 #include "mltcp/transport/ethernet/encapsulation.h"
+#include "mltcp/transport/wire.h"
 
 namespace mltcp::experiment {
 namespace {
 
 constexpr std::size_t kMaxPhases = 100'000;
+// Ethernet, IP and UDP headers, and the headers of a packet with data.
+constexpr Bytes kMinTrimBytes = 42 + wire::kHeaderBytes + wire::kDataFrameBytes;
 constexpr double kMinOversubscription = 0.01;
 
 const std::vector<std::string>& keys_of_collectives() {
@@ -228,7 +231,8 @@ fabric::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, do
              {"fat-tree", {{"k", "rate"}, &SettingsReader::read_fat_tree}},
              {"file", {{"file", "hosts"}, &SettingsReader::read_links}},
              {"slurm", {{"file", "host_rate", "uplink_rate", "oversubscription"}, &SettingsReader::read_slurm}}});
-  std::vector<std::string> all{"kind", "delay", "buffer", "shared_buffer", "alpha", "pfc", "ecn", "mtu"};
+  std::vector<std::string> all{"kind",  "delay", "buffer", "trim", "shared_buffer",
+                               "alpha", "pfc",   "ecn",    "mtu",  "faults"};
   all.insert(all.begin() + 1, known.keys.begin(), known.keys.end());
   check_keys(keys, item.key, all);
   Nanos delay(1'000);
@@ -239,9 +243,49 @@ fabric::SwitchedNetworkConfig SettingsReader::read_topology(const Item& item, do
   if (const auto value = find(keys, item.key, "buffer"))
     topology.buffer_bytes = buffer(*value, "1 MB", topology.mtu + encap::kEthernetBytes);
   read_memory(item, keys, topology);
+  if (const auto value = find(keys, item.key, "faults")) read_link_faults(*value, topology);
+  if (const auto value = find(keys, item.key, "trim")) {
+    if (topology.memory.bytes > 0)
+      fail(*value, "switches whose ports share memory don't trim packets", "leave one of trim and shared_buffer out");
+    const Bytes size = bytes(*value, "128 B", topology.mtu);
+    if (size < kMinTrimBytes)
+      fail(*value, "a trimmed packet must keep the headers of its data",
+           fmt::format("write at least {} B", kMinTrimBytes));
+    topology.trim_bytes = static_cast<std::uint32_t>(size);
+  }
   if (const auto value = find(keys, item.key, "ecn"))
     read_ecn(*value, topology.ecn, find(keys, item.key, "shared_buffer") ? 0 : topology.buffer_bytes);
   return topology;
+}
+
+void SettingsReader::read_link_faults(const Item& item, fabric::SwitchedNetworkConfig& network) const {
+  constexpr std::string_view example =
+      R"(faults = [{ links = "leaf 0 -> *", at = "20 ms", until = "40 ms", share = 0 }])";
+  const Topology& topology = *network.topology;
+  for (const Item& fault : elements(item, "tables", example)) {
+    const toml::table& keys = table(fault, example);
+    check_keys(keys, fault.key, {"links", "at", "until", "share"});
+    const Item links = required(fault, keys, "links", "\"leaf 0 -> *\"");
+    const std::string& pattern = text(links, "leaf 0 -> *");
+    Nanos at;
+    if (const auto value = find(keys, fault.key, "at")) at = duration(*value, "20 ms", kMaxDelay);
+    const double share = between(required(fault, keys, "share", "0"), 0, 1, "0");
+    Nanos until = Nanos::never();
+    if (const auto value = find(keys, fault.key, "until")) {
+      until = duration(*value, "40 ms", kMaxDelay);
+      if (until <= at) fail(*value, "the fault ends before it begins", "write a time after at");
+    }
+    const std::size_t before = network.faults.size();
+    for (Topology::Link link = 0; link < topology.links(); ++link) {
+      if (!matches(pattern, topology.link_name(link))) continue;
+      const Rate rate = topology.capacity(link);
+      network.faults.push_back({link, {at, share == 0 ? Rate() : scaled(rate, share)}});
+      if (!until.is_never()) network.faults.push_back({link, {until, rate}});
+    }
+    if (network.faults.size() == before)
+      fail(links, fmt::format("no link matches {}", in_quotes(pattern)),
+           fmt::format("write a name or a pattern, such as {}", in_quotes(topology.link_name(0))));
+  }
 }
 
 Rate SettingsReader::scaled(Rate rate, double scale) {

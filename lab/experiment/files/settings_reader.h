@@ -72,6 +72,7 @@ class SettingsReader : public TomlReader {
   /// Builds a topology from `graph`, which was read from file `name`, and scales its rates. Errors refer to `item`,
   /// which names the file.
   Topology built(const Item& item, const std::filesystem::path& name, Graph graph, double rate_scale) const;
+  void read_link_faults(const Item& item, fabric::SwitchedNetworkConfig& network) const;
   void read_memory(const Item& item, const toml::table& keys, fabric::SwitchedNetworkConfig& topology) const;
   Bytes buffer(const Item& item, std::string_view example, Bytes frame) const;
   /// Reads ECN settings. `buffer` is the size of the queue in bytes; 0 if unknown.

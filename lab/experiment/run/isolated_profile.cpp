@@ -117,6 +117,7 @@ Profile profile_job(const Experiment& experiment, std::uint32_t number, Datapath
                     const std::function<void(double)>& tick) {
   RunPlan plan;
   plan.policy = kBaselinePolicy;
+  plan.has_faults = false;
   workload::Job job = experiment.jobs[number];
   job.start = {};
   job.jitter = {};

@@ -274,6 +274,60 @@ TEST(Topology, pfc__a_run_loses_nothing) {
 }
 
 // Four jobs, each from a host of one leaf to a host of the other, over four uplinks: hashes put several on one.
+TEST(Topology, parse__reads_trimming_and_faults_of_links) {
+  const std::string faults =
+      "trim = \"128 B\"\nfaults = [{ links = \"leaf 0 -> *\", at = \"2 ms\", until = \"3 ms\", "
+      "share = 0.1 }, { links = \"spine 0 -> leaf 1\", share = 0 }]\n";
+  const Experiment read =
+      parse_experiment(changed("spines = 1\n", "spines = 1\n" + faults) + kRing, "e.toml", FileOptions{});
+  const fabric::SwitchedNetworkConfig& network = *read.topology;
+  EXPECT_EQ(network.trim_bytes, 128U);
+  std::size_t of_spine = 0;
+  for (const fabric::LinkFault& fault : network.faults)
+    if (network.topology->link_name(fault.link) == "spine 0 -> leaf 1") {
+      ++of_spine;
+      EXPECT_TRUE(fault.change.rate.is_zero());
+      EXPECT_EQ(fault.change.at, Nanos(0));
+    } else if (fault.change.at == Nanos(2'000'000)) {
+      EXPECT_EQ(fault.change.rate.bits_per_second * 10, network.topology->capacity(fault.link).bits_per_second);
+    } else {
+      EXPECT_EQ(fault.change.at, Nanos(3'000'000));
+      EXPECT_EQ(fault.change.rate, network.topology->capacity(fault.link));
+    }
+  EXPECT_EQ(of_spine, 1U);
+  EXPECT_GT(network.faults.size(), 4U);
+}
+
+TEST(Topology, parse__refuses_wrong_trimming_and_faults) {
+  const auto with = [](const std::string& keys) {
+    return refusal(changed("spines = 1\n", "spines = 1\n" + keys + "\n") + kRing);
+  };
+  EXPECT_THAT(with("trim = \"80 B\""), HasSubstr("topology.trim: a trimmed packet must keep the headers of its data"));
+  EXPECT_THAT(with("faults = [{ links = \"leaf 9 -> *\", share = 0 }]"), HasSubstr("no link matches \"leaf 9 -> *\""));
+  EXPECT_THAT(with("faults = [{ links = \"*\", share = 2 }]"), HasSubstr("2 is out of range"));
+  EXPECT_THAT(with("faults = [{ links = \"*\" }]"), HasSubstr("share"));
+  EXPECT_THAT(with("faults = [{ links = \"*\", share = 0, at = \"2 ms\", until = \"1 ms\" }]"),
+              HasSubstr("the fault ends before it begins"));
+}
+
+// From the second iteration on, one of four spines is down in one direction. Its paths are retired after two losses
+// each.
+TEST(Topology, dead_spine__costs_little_with_several_paths) {
+  std::string file = "iterations = 6\ncc = \"dctcp\"\npolicies = [\"fair\"]\n" +
+                     changed("spines = 1\n",
+                             "spines = 4\nfaults = [{ links = \"leaf 0 -> spine 1\", at = \"12 ms\", share = 0 }]\n"
+                             "ecn = { kmin = \"60 kB\" }\n");
+  for (const char* const hosts : {"[0, 4]", "[1, 5]"})
+    file += std::string("[[job]]\nname = \"") + hosts[1] +
+            "\"\ncompute = \"5 ms\"\ncommunicate = \"6 MB\"\nhosts = " + hosts + "\n";
+  const Results results = run("balance = \"mixed\"\n" + file);
+  EXPECT_GT(results.runs[0].jobs[0].retransmitted_packets, 0U);
+  for (const JobResult& job : results.runs[0].jobs) {
+    const auto later = static_cast<double>(job.second_half_mean.count) / static_cast<double>(job.isolated.count);
+    EXPECT_LT(later, 1.03) << job.name;
+  }
+}
+
 TEST(Topology, balance__spreads_jobs_over_all_uplinks) {
   std::string file = "iterations = 4\npolicies = [\"fair\"]\n" + changed("spines = 1", "spines = 4");
   for (const char* const hosts : {"[0, 4]", "[1, 5]", "[2, 6]", "[3, 7]"})
