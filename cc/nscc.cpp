@@ -7,6 +7,7 @@
 namespace mltcp::cc {
 namespace {
 
+constexpr Nanos kMinFittedRtt{20'000};        // twice the default of ConnectionConfig::pacing_quantum
 constexpr double kReferenceRtt = 12'000;      // nanoseconds
 constexpr double kReferenceBdp = 150'000;     // bytes: 12 us at 100 Gbps
 constexpr double kNoQueue = 1'000;            // delay in the reference network that counts as no queue, in nanoseconds
@@ -26,7 +27,7 @@ constexpr double kHighestRate = 1e15;         // bits per second
 }  // namespace
 
 void Nscc::fit(NsccParameters& parameters, const NetworkInfo& network) {
-  if (parameters.base_rtt == Nanos(0)) parameters.base_rtt = network.unloaded_round_trip;
+  if (parameters.base_rtt == Nanos(0)) parameters.base_rtt = std::max(network.unloaded_round_trip, kMinFittedRtt);
   if (parameters.rate.is_zero()) parameters.rate = network.rate;
 }
 

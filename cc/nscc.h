@@ -85,8 +85,8 @@ class Nscc {
   static constexpr std::array parameters{
       parameter<&NsccParameters::base_rtt>(
           "base_rtt",
-          above(0).or_zero("the round-trip time of the empty network on datapath sim, and in real time the smallest "
-                           "one that each flow measures"),
+          above(0).or_zero("the round-trip time of the empty network on datapath sim, or 20 us if that is more, and in "
+                           "real time the smallest one that each flow measures"),
           "round-trip time without queues on the longest path, the same for all flows"),
       parameter<&NsccParameters::rate>(
           "rate",
@@ -120,6 +120,8 @@ class Nscc {
           "quick_adapt", "after losses or very long delays, sets the window to the delivered bytes"),
   };
   /// Sets base_rtt and rate, which must be the same for all flows of a network. Otherwise their steps would differ.
+  /// base_rtt is at least 20 us. Hosts send paced packets in bursts of up to 10 us, and a shorter target would mistake
+  /// the flow's own bursts for a queue.
   static void fit(NsccParameters& parameters, const NetworkInfo& network);
 
   void start(const PathInfo& path, Output& out);

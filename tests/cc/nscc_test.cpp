@@ -482,9 +482,14 @@ TEST(Nscc, without_a_round_trip_sample__waits) {
 TEST(Nscc, fit__sets_what_is_not_given) {
   Parameters parameters;
   parameters.edit<Nscc>().base_rtt = 50_us;
-  parameters.fit({.unloaded_round_trip = 20_us, .rate = Rate(1'000'000'000)});
+  parameters.fit({.unloaded_round_trip = 30_us, .rate = Rate(1'000'000'000)});
   EXPECT_EQ(parameters.of<Nscc>().base_rtt, 50_us);
   EXPECT_EQ(parameters.of<Nscc>().rate, Rate(1'000'000'000));
+  for (const auto& [unloaded, base] : {std::pair{30_us, 30_us}, {12_us, 20_us}}) {
+    Parameters fitted;
+    fitted.fit({.unloaded_round_trip = unloaded, .rate = Rate(1'000'000'000)});
+    EXPECT_EQ(fitted.of<Nscc>().base_rtt, base);
+  }
 }
 
 }  // namespace
