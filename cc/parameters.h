@@ -165,6 +165,7 @@ struct ParameterProblem {
 /// Properties of a network that are the same for all its flows.
 struct NetworkInfo {
   Nanos unloaded_round_trip;  ///< RTT of a full packet over the longest path, with empty queues
+  Rate rate{};                ///< rate of the hosts' links, or of the link that all flows share; 0 if not known
 };
 
 /// A parameter structure, type-erased; made by parameter_table().

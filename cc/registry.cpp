@@ -18,6 +18,7 @@
 #include "mltcp/cc/cubic.h"
 #include "mltcp/cc/dcqcn.h"
 #include "mltcp/cc/dctcp.h"
+#include "mltcp/cc/nscc.h"
 #include "mltcp/cc/reno.h"
 #include "mltcp/cc/swift.h"
 #include "mltcp/cc/turns.h"
@@ -29,8 +30,8 @@ namespace {
 class Registry {
  public:
   Registry() {
-    for (const AlgorithmTable* table :
-         {&table_of<Reno>(), &table_of<Cubic>(), &table_of<Dctcp>(), &table_of<Dcqcn>(), &table_of<Swift>()})
+    for (const AlgorithmTable* table : {&table_of<Reno>(), &table_of<Cubic>(), &table_of<Dctcp>(), &table_of<Dcqcn>(),
+                                        &table_of<Swift>(), &table_of<Nscc>()})
       add(*table, {});
   }
 

@@ -31,7 +31,7 @@ constexpr std::uint64_t kDiscardedTag = std::uint64_t{1} << 40;
 
 /// Returns settings of the honest hosts, with limits so low that the inputs reach them.
 ConnectionConfig config_of(std::uint8_t choices, std::uint8_t algorithm) {
-  constexpr std::array<const char*, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
+  constexpr std::array<const char*, 6> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift", "nscc"};
   ConnectionConfig config;
   config.congestion_control = algorithms[algorithm % algorithms.size()];
   config.ecn = true;

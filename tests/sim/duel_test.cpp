@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "mltcp/cc/nscc.h"
 #include "mltcp/cc/swift.h"
 
 namespace mltcp::sim {
@@ -16,13 +17,14 @@ namespace {
 
 using namespace literals;
 
-const std::array<std::string, 5> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift"};
+const std::array<std::string, 6> algorithms{"reno", "cubic", "dctcp", "dcqcn", "swift", "nscc"};
 
 /// Returns a link of 1 Gbps that marks above 30 kB and has a buffer that never fills. All flows have the same Swift
-/// target.
+/// target, and the same base round-trip time of NSCC, whose target is reached where the link begins to mark.
 DuelConfig marking_link() {
   cc::Parameters parameters;
   parameters.edit<cc::Swift>().base_target = Nanos(150'000);
+  parameters.edit<cc::Nscc>().base_rtt = Nanos(150'000);
   DuelConfig config;
   config.buffer = 250'000;
   config.ecn_threshold = 30'000;
@@ -50,12 +52,13 @@ TEST(Duel, equals__share_evenly_and_fill_the_link) {
 // Shares of the first flow of each pair, from 1 to 4 s. Reno, CUBIC and DCQCN get nearly equal shares, because a mark
 // reduces their window or rate to about 0.5 or 0.7 of its value. DCTCP reduces its window only by alpha / 2, so it gets
 // most of the link. Swift gets little. The link marks above 20 packets, so the other controls keep a longer queue than
-// Swift's target.
+// Swift's target, and NSCC's target is longer still.
 TEST(Duel, pairs__shares_of_all_pairs) {
   const std::map<std::pair<std::string, std::string>, double> expected{
       {{"reno", "cubic"}, 0.48},  {{"reno", "dctcp"}, 0.13},  {{"reno", "dcqcn"}, 0.51},  {{"reno", "swift"}, 0.88},
       {{"cubic", "dctcp"}, 0.11}, {{"cubic", "dcqcn"}, 0.48}, {{"cubic", "swift"}, 0.95}, {{"dctcp", "dcqcn"}, 0.79},
-      {{"dctcp", "swift"}, 0.99}, {{"dcqcn", "swift"}, 0.96},
+      {{"dctcp", "swift"}, 0.99}, {{"dcqcn", "swift"}, 0.96}, {{"reno", "nscc"}, 0.14},   {{"cubic", "nscc"}, 0.15},
+      {{"dctcp", "nscc"}, 0.18},  {{"dcqcn", "nscc"}, 0.17},  {{"swift", "nscc"}, 0.01},
   };
   for (const auto& [pair, share] : expected) {
     const DuelConfig config = marking_link();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "duel.h"
+#include "mltcp/cc/nscc.h"
 #include "mltcp/cc/swift.h"
 
 namespace mltcp::sim {
@@ -28,6 +29,7 @@ DuelConfig path(Rate rate, Nanos rtt) {
   config.messages = static_cast<int>(4 * window / config.message_bytes) + 16;
   cc::Parameters parameters;
   parameters.edit<cc::Swift>().base_target = rtt * 2;
+  parameters.edit<cc::Nscc>().base_rtt = rtt;
   config.parameters = std::make_shared<const cc::Parameters>(parameters);
   return config;
 }
@@ -40,7 +42,7 @@ double goodput(const DuelConfig& config, const std::string& cc, Nanos from, Nano
 }
 
 TEST(Recovery, random_loss__costs_no_rate_where_marks_or_delay_tell) {
-  for (const std::string cc : {"dctcp", "swift", "dcqcn"}) {
+  for (const std::string cc : {"dctcp", "swift", "dcqcn", "nscc"}) {
     DuelConfig config = path(Rate(100'000'000), 10_ms);
     config.faults.loss = 0.001;
     EXPECT_GE(goodput(config, cc, 2_s, 3_s), 0.95) << cc;
@@ -104,7 +106,7 @@ TEST(Recovery, losses_of_a_link_that_does_not_mark__are_answered) {
 }
 
 TEST(Recovery, incast__of_64_into_a_small_buffer_fills_the_link) {
-  for (const std::string cc : {"dctcp", "swift"}) {
+  for (const std::string cc : {"dctcp", "swift", "nscc"}) {
     DuelConfig config = path(Rate(1'000'000'000), 100_us);
     std::vector<DuelFlow> flows(64, DuelFlow{.cc = cc});
     Duel duel(config, flows);

@@ -30,14 +30,14 @@ class AlgorithmsCommand : public ProgramTest {
 
 TEST_F(AlgorithmsCommand, list__has_all_or_those_that_are_named) {
   const Outcome all = done("algorithms");
-  for (const char* name : {"reno: ", "cubic: ", "dctcp: ", "dcqcn: ", "swift: ", "  swift.base_target = "})
+  for (const char* name : {"reno: ", "cubic: ", "dctcp: ", "dcqcn: ", "swift: ", "nscc: ", "  swift.base_target = "})
     EXPECT_THAT(all.out, HasSubstr(name));
   EXPECT_THAT(run("algorithms swift --json -").out,
               AllOf(HasSubstr("\"mltcp.algorithms/1\""), HasSubstr("\"endpoint_target\""), Not(HasSubstr("cubic"))));
   EXPECT_THAT(run("algorithms sub/mine.so:gaimd").out,
               HasAll("gaimd: needs nothing of the network, from /", "  gaimd.keep = 0.5\n"));
   EXPECT_THAT(refusal("algorithms swfit"), HasSubstr("did you mean \"swift\"?"));
-  EXPECT_THAT(run("run --help").out, HasSubstr("swift, or FILE.so:NAME"));
+  EXPECT_THAT(run("run --help").out, HasSubstr("nscc, or FILE.so:NAME"));
 }
 
 TEST_F(AlgorithmsCommand, shared_object__by_option_and_by_file) {

@@ -79,7 +79,7 @@ cc::Parameters parameters_of(const Experiment& experiment, Nanos round_trip_dela
       for (Topology::Link link = 0; link < experiment.topology->topology->links(); ++link)
         slowest = std::min(slowest, experiment.topology->topology->capacity(link));
     const Nanos unloaded = round_trip_delay + slowest.time_for(mtu) * packets_per_round_trip;
-    parameters.fit({std::min(unloaded, kMaxInitialRtt)});
+    parameters.fit({std::min(unloaded, kMaxInitialRtt), experiment.bottleneck.rate});
   }
   return parameters;
 }

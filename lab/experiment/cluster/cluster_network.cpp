@@ -28,7 +28,8 @@ class PacketNetwork final : public ClusterNetwork {
   explicit PacketNetwork(const ClusterNetworkConfig& config)
       : topology_(config.topology), packets_(config.topology, packet_options()) {
     cc::Parameters parameters = config.parameters;
-    parameters.fit({topology_.round_trip_delay() + topology_.host_rate().time_for(topology_.mtu) * 2});
+    parameters.fit(
+        {topology_.round_trip_delay() + topology_.host_rate().time_for(topology_.mtu) * 2, topology_.host_rate()});
     parameters_ = std::make_shared<const cc::Parameters>(parameters);
   }
 

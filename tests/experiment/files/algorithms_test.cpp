@@ -104,7 +104,7 @@ TEST_F(Algorithms, cluster_file__takes_it) {
 }
 
 TEST_F(Algorithms, help_and_lists__name_it) {
-  EXPECT_THAT(tools::algorithm_choices(), HasAll("swift, pushy", "FILE.so:NAME"));
+  EXPECT_THAT(tools::algorithm_choices(), HasAll("nscc, pushy", "FILE.so:NAME"));
   const std::string text = tools::parameters_text(tools::tables_named({}));
   EXPECT_THAT(text, HasAll("pushy: needs nothing of the network\n  pushy.push = 2\n      how fast it grows; packets "
                            "per window, above 0 and at most 9\n  pushy.rest = \"70 us\"\n",

@@ -199,7 +199,7 @@ TEST(ExperimentFile, parse__choices) {
   EXPECT_EQ(refusal(top("cc = \"renno\"")),
             "e.toml:1: cc: there is no congestion control \"renno\"; did you mean \"reno\"?");
   EXPECT_THAT(refusal(top("cc = \"bbr-version-three\"")),
-              error_at(1, "cc", "write one of reno, cubic, dctcp, dcqcn, swift"));
+              error_at(1, "cc", "write one of reno, cubic, dctcp, dcqcn, swift, nscc"));
   EXPECT_THAT(refusal(top("cc = 3")), error_at(1, "cc", "a text is expected"));
   EXPECT_EQ(refusal(top("datapath = \"ring\"")),
             "e.toml:1: datapath: \"ring\" is not available; this version has: sim");
