@@ -82,7 +82,7 @@ class Bitmap final : public Balancer {
   static constexpr std::uint8_t kMark = 1;
   static constexpr std::uint8_t kLoss = 4;
   static constexpr std::uint8_t kMaxPenalty = 63;
-  static constexpr int kDoubling = 4;  ///< penalty from which on each mark doubles it
+  static constexpr int kDoubling = 8;  ///< penalty from which on each mark doubles it
   static void punish(PathValue& value, std::uint8_t by) {
     const int last = value.last_penalty;
     value.penalty = value.last_penalty =

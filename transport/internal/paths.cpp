@@ -43,8 +43,7 @@ void Paths::on_acked(std::uint8_t path, std::uint64_t number, bool is_marked) {
   value.lost_in_a_row = 0;
   value.largest_acked = std::max(value.largest_acked, number);
   largest_acked_ = std::max(largest_acked_, number);
-  // Half of all packets are slower than the average. So a slow packet after a slow one is no further sign.
-  balancer_->on_acked(values_, path, is_marked && !(by_delay_ && value.last_penalty > 0));
+  balancer_->on_acked(values_, path, is_marked);
 }
 
 bool Paths::on_lost(std::uint8_t path) {
