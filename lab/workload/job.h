@@ -50,6 +50,7 @@ struct Job {
   double weight = 1.0;           ///< for policy static: gain of the increase step
   Rate rate;                     ///< maximum sending rate (the NIC's rate); 0: the link's rate
   std::uint32_t iterations = 0;  ///< number of iterations to record; 0: the experiment's number
+  bool stop = false;             ///< whether the job stops after `iterations`, in place of continuing unrecorded
   std::string cc;                ///< congestion control; empty: the experiment's congestion control
   bool unaware = false;          ///< legacy traffic: policies do not apply, and interleaving ignores the job
   /// On a topology: host numbers of the job's workers, two or more without duplicates. Each worker sends to the next

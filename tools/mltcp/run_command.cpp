@@ -33,6 +33,7 @@ struct RunArguments {
   std::string plan;                  ///< file with a plan; empty: plans are computed
   std::optional<std::string> report;
   std::optional<std::string> pcap;  ///< FILE and settings of a capture; see capture_options.h
+  bool no_isolated = false;         ///< do not measure each job alone
   bool verify = false;              ///< carry and verify payloads even in virtual time
   SeriesArguments series;
   std::uint32_t threads = 0;  ///< number of parallel runs in virtual time; 0: one per core
@@ -55,6 +56,8 @@ void add_options(Options& options, RunArguments& arguments) {
   options.add("--threads", arguments.threads,
               "Runs at a time, in virtual time (jobs alone, then policies), which does not change results; default: "
               "one per core");
+  options.flag("--no-isolated", arguments.no_isolated,
+               "Do not also run each job alone; isolated times and slow-downs are then unknown (0)");
   options.flag("--verify", arguments.verify, "Carry and verify every byte on datapath sim too (ring always does)");
   options.add("--pcap", arguments.pcap,
               "Capture the packets of all hosts, in each policy's run: FILE[,snap=BYTES][,size=BYTES][,files=N], as "
@@ -117,6 +120,7 @@ int run(const RunArguments& arguments) {
   experiment::RunOptions options;
   options.plan_file = arguments.plan;
   options.threads = arguments.threads;
+  options.isolated = !arguments.no_isolated;
   options.series = check_series(arguments.series, arguments.experiment.file,
                                 {arguments.json, arguments.report,
                                  arguments.plan.empty() ? std::nullopt : std::optional<std::string>(arguments.plan)});

@@ -121,6 +121,7 @@ std::vector<JobSpec> job_specs(const Experiment& experiment, const RunPlan& plan
     spec.number = plan.first_number + index;
     if (experiment.topology) spec.workers = placements[index].workers;
     spec.iterations = plan.iterations_of(spec.job);
+    spec.stop_when_done = spec.job.stop;
     spec.seed = experiment.seed;
     spec.real_payload = real_payload;
     spec.connection.congestion_control = spec.job.cc.empty() ? experiment.cc : spec.job.cc;

@@ -29,7 +29,7 @@ namespace {
 using namespace mltcp::literals;
 
 // Limits of plausible values. A value beyond its limit is assumed to be a mistake.
-constexpr std::size_t kMaxJobs = 1000;
+constexpr std::size_t kMaxJobs = 4096;
 constexpr std::size_t kMaxConnections = 1'000'000;  // maximum for all workers of all jobs together
 constexpr TextFile kExperimentFile{"an experiment file", 64U << 20};
 constexpr TextFile kLibraryFile{"a shared object", 1U << 30};

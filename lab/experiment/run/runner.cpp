@@ -169,6 +169,9 @@ void check(const Experiment& experiment, const Datapath& datapath, const RunOpti
   if (any && experiment.mltcp.learn_iterations)
     throw InputError(
         "policies with a schedule need jobs that announce their iterations; set mltcp.iterations = \"exact\"");
+  if (any && options.plan_file.empty() && !options.isolated)
+    throw InputError(
+        "policies with a schedule plan from the jobs' isolated times; measure these, or give a plan with --plan");
   if (any && options.plan_file.empty() && experiment.topology && !datapath.kind().links_measured)
     throw InputError(
         "policies with a schedule need to know which links the jobs share, but links between hosts are not measured; "
@@ -193,7 +196,7 @@ class Runner {
         options_(options),
         // With a plan file or between_slices, the policies must run one after the other.
         threads_(datapath.real_time() || !options.plan_file.empty() || options.between_slices ? 1 : options.threads),
-        alone_(profile_work(experiment, datapath.real_time())),
+        alone_(options.isolated ? profile_work(experiment, datapath.real_time()) : 0),
         each_(work_of_run(experiment, datapath.real_time())),
         complete_(experiment.policies.size()),
         series_(experiment.policies.size()),
@@ -246,6 +249,10 @@ class Runner {
   }
 
   void measure_alone() {
+    if (!options_.isolated) {
+      profiles_.resize(experiment_.jobs.size());
+      return;
+    }
     try {
       profiles_ = profile_jobs(
           experiment_, datapath_,

@@ -25,6 +25,9 @@ struct RunOptions {
   /// Number of parallel runs in virtual time (isolated jobs, then policies); 0 for one per core. Does not affect
   /// results. With a plan file or `between_slices`, policies run sequentially.
   std::uint32_t threads = 1;
+  /// Whether each job is also measured alone. If not, isolated times and slow-downs are unknown, and no policy may plan
+  /// slots.
+  bool isolated = true;
   /// Path of a plan file (plan_file.h), or empty. Policies with a schedule follow and watch the file instead of
   /// planning.
   std::string plan_file;

@@ -49,7 +49,7 @@ namespace mltcp::experiment::protocol {
 
 using Json = nlohmann::json;
 
-inline constexpr int kVersion = 14;
+inline constexpr int kVersion = 15;
 /// Maximum length of a message in bytes.
 inline constexpr std::size_t kLongest = std::size_t{128} << 20U;
 /// Limits of any message. They suffice for phases and for lists with a million iterations. A JSON value needs 16 bytes
