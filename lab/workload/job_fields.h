@@ -46,8 +46,9 @@ constexpr auto fields_of(const Job* /*type*/) {
       field("change", &T::change, TableKey{"change = { iteration = 30, compute_scale = 1.1 }"}),
       field("weight", &T::weight, FactorKey{kMaxWeight}), field("priority", &T::priority, WholeKey{0, kMaxPriority}),
       field("rate", &T::rate, RateKey{}), field("iterations", &T::iterations, WholeKey{1, kMaxIterations}),
-      field("stop", &T::stop, TruthKey{}), field("unaware", &T::unaware, TruthKey{}), field("cc", &T::cc), field("hosts", &T::hosts),
-      field("pattern", &T::pattern), left_out(&T::programs),  // programs are too large for a text format
+      field("stop", &T::stop, TruthKey{}), field("unaware", &T::unaware, TruthKey{}), field("cc", &T::cc),
+      field("hosts", &T::hosts), field("pattern", &T::pattern),
+      left_out(&T::programs),  // programs are too large for a text format
       left_out(&T::timeline));
 }
 

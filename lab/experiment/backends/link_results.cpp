@@ -49,7 +49,8 @@ std::size_t record_links(std::span<const JobNetwork::LinkView> links, Nanos epoc
     }
     if (links.size() > 1)
       run.links.push_back({std::string(link.name), link.config->rate, used, link.counters->marked_packets,
-                           link.counters->dropped_packets, link.counters->max_queue_bytes, link.counters->pauses});
+                           link.counters->dropped_packets, link.counters->max_queue_bytes, link.counters->pauses,
+                           link.counters->trimmed_packets});
   }
   const JobNetwork::LinkView& link = links[busiest];
   const fabric::LinkCounters& counters = *link.counters;

@@ -149,7 +149,8 @@ struct LinkResult {
   std::uint64_t ecn_marked_packets = 0;
   std::uint64_t dropped_packets = 0;
   Bytes max_queue_bytes = 0;
-  std::uint64_t pauses = 0;  ///< number of times that the sender was paused (PFC); not written if 0
+  std::uint64_t pauses = 0;           ///< number of times that the sender was paused (PFC); not written if 0
+  std::uint64_t trimmed_packets = 0;  ///< packets trimmed because the buffer was full; not written if 0
   /// contended_ns: time during which several senders together could have exceeded the link's capacity. contended_bytes:
   /// bytes that the link carried during this time. Only datapath flow has these values, in place of ECN marks. Not
   /// written if 0.

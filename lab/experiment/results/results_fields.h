@@ -84,7 +84,7 @@ constexpr auto fields_of(const LinkResult* /*type*/) {
   return list_of<T>(field("name", &T::name), field("rate_bps", &T::rate), field("utilization", &T::utilization, kShare),
                     field("ecn_marked_packets", &T::ecn_marked_packets), field("dropped_packets", &T::dropped_packets),
                     field("max_queue_bytes", &T::max_queue_bytes), field("pauses", &T::pauses, kIfSet),
-                    field("contended_ns", &T::contended, kIfSet),
+                    field("trimmed_packets", &T::trimmed_packets, kIfSet), field("contended_ns", &T::contended, kIfSet),
                     field("contended_bytes", &T::contended_bytes, WrittenWith{&T::contended}));
 }
 

@@ -118,9 +118,9 @@ TEST(ExperimentFile, parse__job_errors) {
 
 TEST(ExperimentFile, parse__too_many_jobs) {
   std::string text = kLink;
-  for (int i = 0; i < 1001; ++i)
+  for (int i = 0; i < 4097; ++i)
     text.append("[[job]]\nname = \"").append(std::to_string(i)).append("\"\ncommunicate = \"1 MB\"\n");
-  EXPECT_THAT(refusal(text), error_at(3, "job", "there are 1001 jobs"));
+  EXPECT_THAT(refusal(text), error_at(3, "job", "there are 4097 jobs"));
 }
 
 TEST(ExperimentFile, parse__too_many_jobs_for_the_ring) {
@@ -381,9 +381,9 @@ TEST(ExperimentFile, count__makes_jobs_that_differ_in_name_and_start) {
 
 TEST(ExperimentFile, count__refused) {
   EXPECT_THAT(refusal(job("count = 0")), error_at(6, "job[1].count", "0 is out of range"));
-  EXPECT_THAT(refusal(job("count = 1001")), error_at(3, "job", "there are 1001 jobs"));
-  EXPECT_THAT(refusal(job("count = 600") + "[[job]]\nname = \"b\"\ncommunicate = \"1 B\"\ncount = 401\n"),
-              error_at(7, "job", "there are 1001 jobs"));
+  EXPECT_THAT(refusal(job("count = 4097")), error_at(3, "job", "there are 4097 jobs"));
+  EXPECT_THAT(refusal(job("count = 4000") + "[[job]]\nname = \"b\"\ncommunicate = \"1 B\"\ncount = 97\n"),
+              error_at(7, "job", "there are 4097 jobs"));
   EXPECT_THAT(refusal(job("start_step = \"1 ms\"")), error_at(6, "job[1].start_step", "the job has no count"));
   EXPECT_THAT(refusal(job("count = 3\nstart_step = \"13 h\"")), HasSubstr("unit"));
   EXPECT_THAT(refusal(job("count = 3\nstart_step = \"800 min\"")),

@@ -82,6 +82,30 @@ TEST(Runner, turns__separate_two_identical_jobs_within_three_iterations) {
   }
 }
 
+TEST(Runner, stop__ends_a_job_while_others_continue) {
+  Experiment experiment = two_jobs(R"(["fair"])", 3);
+  experiment.jobs[0].iterations = 1;
+  const std::size_t bins = run(experiment).runs[0].bottleneck.usage.jobs.at("a").size();
+  experiment.jobs[0].stop = true;
+  const auto stopped = run(experiment).runs[0];
+  EXPECT_EQ(stopped.jobs[0].iterations.size(), 1U);
+  EXPECT_EQ(stopped.jobs[1].iterations.size(), 3U);
+  EXPECT_LT(stopped.bottleneck.usage.jobs.at("a").size(), bins);  // its series ends with its last byte
+}
+
+TEST(Runner, isolated__can_be_left_out) {
+  const Experiment experiment = two_jobs(R"(["fair"])", 2);
+  RunOptions options;
+  options.isolated = false;
+  const auto datapath = make_sim_datapath(false);
+  const Results results = run_experiment(experiment, *datapath, {}, options);
+  EXPECT_EQ(results.runs[0].jobs[0].iterations, run(experiment).runs[0].jobs[0].iterations);
+  EXPECT_EQ(results.runs[0].jobs[0].isolated, Nanos());
+  EXPECT_EQ(results.runs[0].jobs[0].slowdown, 0);
+  EXPECT_THAT(message_of<InputError>([&] { check(two_jobs(R"(["schedule"])"), *datapath, options); }),
+              testing::HasSubstr("isolated times"));
+}
+
 TEST(Runner, turns__follow_their_parameters) {
   Experiment experiment = two_jobs(R"(["mltcp", "turns"])", 12);
   experiment.parameters.edit<cc::Turns>().max_test = 0;  // no burst tests, so none waits
