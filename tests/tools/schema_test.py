@@ -93,6 +93,9 @@ hosts = [2, 5]
 communicate = "200 kB"
 unaware = true
 """,
+    # Two jobs send to one host, whose switch port trims packets.
+    "trim.toml": RACKS + 'buffer = "20 kB"\ntrim = "128 B"\n' + "".join(
+        JOB.format(name, "0 ms", "1 MB") + f"hosts = {hosts}\nstop = true\n" for name, hosts in (("a", [0, 6]), ("b", [3, 6]))),
     # Any two of these jobs share a rack, so that the three jobs form a loop.
     "loop.toml": RACKS + "".join(JOB.format(name, "10 ms", "1 MB") + f"hosts = {hosts}\n"
                                  for name, hosts in (("a", [0, 3]), ("b", [4, 6]), ("c", [7, 1]))),
@@ -273,6 +276,7 @@ def make_files():
     for words in (
             f"run two-vgg19.toml --iterations 4 --policy {','.join(POLICIES)} --json two.json",
             "run racks.toml --json racks.json --series racks.series.json",
+            "run trim.toml --policy fair --no-isolated --json trim.json",
             "run leaf-spine-16.toml --datapath flow --iterations 3 --policy fair,mltcp+schedule --json flow.json",
             "run faulty-link.toml --iterations 1 --verify --json faulty.json",
             "run set.toml --json set.json",
