@@ -11,7 +11,8 @@ namespace {
 using namespace testing_network;
 
 struct Trimming {
-  explicit Trimming(const ConnectionConfig& config = {}) : pair(config, config), message(random_bytes(400'000)) {
+  explicit Trimming(const ConnectionConfig& config = {}, const PacketIo::Limits& limits = {})
+      : pair(config, config, TestNetwork::kDefaultDelay, limits), message(random_bytes(400'000)) {
     pair.rate = Rate(1'000'000'000);
     std::tie(c, s) = pair.connect();
     pair.log.clear();
@@ -83,6 +84,21 @@ TEST(Trimming, whole_flights__do_not_make_the_path_a_black_hole) {
   EXPECT_GE(test.stats().lost_packets, 90U);
   EXPECT_EQ(test.pair.c().stats().black_holes, 0U);
   EXPECT_EQ(test.stats().persistent_congestions, 0U);
+}
+
+// A trim shows that the path works, so the value stays in use.
+TEST(Trimming, trimmed_path__is_used_again) {
+  ConnectionConfig config;
+  config.balance = "spray";
+  config.paths = 64;
+  Trimming test(config, {.paths = 64});
+  test.message = random_bytes(4'000'000);
+  std::uint32_t of_path = 0;
+  test.pair.fate = [&](const Parsed& packet, Fate& fate) {
+    if (packet.from == 0 && is_data(packet) && packet.path == 3) fate.trim = of_path++ < 3;
+  };
+  test.complete();
+  EXPECT_GT(of_path, 4'000'000U / 1424 / 64 / 2);
 }
 
 TEST(Trimming, sealed_packet__is_not_believed) {

@@ -793,7 +793,7 @@ Connection::Blocked Connection::build(Nanos now, std::span<std::byte> buffer, Bu
 // some probes have this value.
 std::uint8_t Connection::choose_path(bool eliciting) {
   if (is_half_open_ || (sent_.probe_timeouts() % 2 == 1)) return 0;
-  return eliciting ? paths_->next(sent_.next_number(), sent_.in_flight_packets()) : paths_->next_unacknowledged();
+  return eliciting ? paths_->next(sent_) : paths_->next_unacknowledged();
 }
 
 // If the peer is not trusted (check_peer), the acknowledgement delay that it reports is not used. So an acknowledgement

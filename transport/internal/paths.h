@@ -25,6 +25,8 @@
 
 namespace mltcp::transport {
 
+class SentPackets;
+
 class Paths {
  public:
   /// `values`: number of path values of sent packets, 1 to kMaxPaths. If it is 1, only marks() is useful. `by_delay`:
@@ -35,8 +37,8 @@ class Paths {
   // Sending.
 
   [[nodiscard]] bool judges_by_delay() const { return by_delay_; }
-  /// Returns the path value of the next packet with data, which has this number. `in_flight`: packets in flight.
-  std::uint8_t next(std::uint64_t number, std::uint32_t in_flight);
+  /// Returns the path value of the next packet with data.
+  std::uint8_t next(const SentPackets& sent);
   /// Returns the path value of a packet that will not be acknowledged.
   std::uint8_t next_unacknowledged() { return static_cast<std::uint8_t>(++unacknowledged_ % values_.size()); }
   /// Records that packet `number` with this value was acknowledged, and whether it arrived with a congestion mark.
@@ -44,7 +46,7 @@ class Paths {
   /// Records that a packet with this value was lost. Returns whether its path, and not congestion, is the cause.
   bool on_lost(std::uint8_t path);
   /// Records that a switch trimmed a packet with this value: its queue is full, but the path carries packets.
-  void on_trimmed(std::uint8_t path) { balancer_->on_acked(values_, path, true); }
+  void on_trimmed(std::uint8_t path);
   /// Records that a packet arrived after it was declared lost. `was_overtaken`: because of is_overtaken().
   void on_late(bool was_overtaken) { keeps_order_ = keeps_order_ && !was_overtaken; }
   /// Returns whether a later packet with the same value has been acknowledged. Always false if a path has been seen
@@ -70,15 +72,9 @@ class Paths {
   [[nodiscard]] std::uint64_t marks() const { return marks_; }
 
  private:
-  std::uint8_t choose(std::uint32_t in_flight);
-  [[nodiscard]] bool is_late(const PathValue& value, std::uint32_t in_flight) const {
-    constexpr std::uint32_t min = 8;
-    const auto beyond = [](std::uint64_t a, std::uint32_t b) {
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - b);
-    };
-    return beyond(value.largest_acked, value.latest) < 0 &&
-           beyond(largest_acked_, value.latest) > static_cast<std::int32_t>(min + in_flight / 2);
-  }
+  std::uint8_t choose(const SentPackets& sent);
+  [[nodiscard]] bool is_late(const PathValue& value, const SentPackets& sent) const;
+  void revive(PathValue& value);
 
   // Packets between two probes of retired values.
   static constexpr std::uint32_t kMinBetweenProbes = 16;
@@ -86,7 +82,6 @@ class Paths {
 
   std::unique_ptr<Balancer> balancer_;
   std::vector<PathValue> values_;
-  std::uint64_t largest_acked_ = 0;  ///< of all values
   std::uint64_t marks_ = 0;
   std::uint32_t retired_ = 0;
   std::uint32_t between_probes_ = kMinBetweenProbes;
